@@ -13,15 +13,15 @@ from howdah.explain.seen import AGAIN, FILLS, LATE, Flags, Seen
 from howdah.ingest.source import Integers
 from howdah.number import rate, roundest, significant, size
 
-_FITS = 0.9  # of the drops, and of the packets that passed
-_ROOM = 2  # packets
-_LEAST_PACKETS = 6  # less is a queue of few packets
-_SLOWER = 0.8  # than the link behind it: a policer that is not slower never drops
-_MOST_PACKETS = 200_000
-_FEW_DROPS, _FEWEST_DROPS = 5, 3  # the latter to know that there is no bucket
-_FASTER = tuple(1.25**step for step in range(1, 16))
-_SPANS, _RATES = (0.03, 0.0006, 0.00003), 101  # of a search for the best rate, and its steps
-_MOST_REFINED, _HALVINGS = 20_000, 16  # packets; of the space between a speed that fits and one that does not
+_FITS = 0.9  # share of the drops, and of the packets that passed, that a bucket must explain
+_ROOM = 2  # packets by which a bucket's size may be misjudged
+_LEAST_PACKETS = 6  # packets that a policer's bucket holds at least; smaller ones are queues of a few packets
+_SLOWER = 0.8  # a policer's rate as a share of the link's, at most: one that is not slower never drops
+_MOST_PACKETS = 200_000  # packets that are looked at
+_FEW_DROPS, _FEWEST_DROPS = 5, 3  # drops that it takes to find a bucket, and to exclude one
+_FASTER = tuple(1.25**step for step in range(1, 16))  # factors of further rates to exclude
+_SPANS, _RATES = (0.03, 0.0006, 0.00003), 101  # relative widths of the searches for the best rate; rates in each
+_MOST_REFINED, _HALVINGS = 20_000, 16  # packets that the search looks at; bisections towards a rate that does not fit
 
 
 class Arrived(Protocol):
@@ -112,7 +112,7 @@ def no_bucket_fits(data: Arrived) -> bool:
     if packets is None:
         return False
     rates = packets.rates()
-    # Between drops a bucket may have been full, so that it fills faster than what passed.
+    # A bucket that was full between drops fills faster than what passed.
     rates += [max(rates, default=0.0) * factor for factor in _FASTER]
     least = _LEAST_PACKETS * packets.size.max()
     found = (packets.agreement(each) for each in rates)

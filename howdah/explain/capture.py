@@ -18,13 +18,13 @@ from howdah.explain.segment import TcpColumns, read_segments
 from howdah.ingest.capture import SYN
 from howdah.number import counted
 
-_LARGE_MEGABYTES = 64  # less is read before anybody waits
+_LARGE_MEGABYTES = 64  # size of a file from which on progress is reported
 _WI_FI, _WI_FI_WORDS = (
     {105, 119, 127, 163, 192},
     ", frames of Wi-Fi as a monitor sees them: an end of the connection has IP",
 )
-_BORDER_NS = 10_000_000  # stamps at the end of a piece may be later than those at the begin of the next
-_HALF = 1 << 31  # of the sequence numbers
+_BORDER_NS = 10_000_000  # time by which a piece may begin before the end of the one before it
+_HALF = 1 << 31  # half of the space of sequence numbers
 
 Progress = Callable[[str, int, int], None]
 
@@ -66,7 +66,6 @@ class Capture:
 
 
 def read_capture(path: Path, most_connections: int, progress: Progress = no_progress) -> Capture:
-    """Read one capture, as :func:`read_captures` does."""
     return read_captures([path], most_connections, progress)[0]
 
 

@@ -15,7 +15,7 @@ from howdah.explain.segment import COLUMNS, TcpColumns
 from howdah.ingest.capture import ACK, SYN
 from howdah.ingest.source import Integers
 
-_LEAST_DATA_BYTES = 20_000  # what sends less has no start-up
+_LEAST_DATA_BYTES = 20_000  # connections with less data have no start-up to explain
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,9 @@ def _connection(
     )
 
 
-MOST_SEGMENTS = 1_000_000  # of a connection: its start-up is in them
-_MOST_KEPT = 3_000_000  # of a file
+# Limits of what is kept: segments of a connection, segments of a file, connections of a file.
+MOST_SEGMENTS = 1_000_000
+_MOST_KEPT = 3_000_000
 _MOST_CONNECTIONS = 100_000
 
 
@@ -197,7 +198,6 @@ class KeptSegments:
     passed_over: int = 0
 
     def parts(self) -> Iterator[tuple[npt.NDArray[np.int32], dict[str, npt.NDArray[np.generic]]]]:
-        """Yield the codes and columns of each batch."""
         for number, code in enumerate(self.code):
             yield code, {name: columns[number] for name, columns in self.columns.items()}
 

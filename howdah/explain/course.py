@@ -52,7 +52,6 @@ class SenderCourse:
         return self.time_ns.size
 
     def round_of(self, at: int) -> int:
-        """The round of an ACK, counted from 0."""
         return int(np.searchsorted(self.rounds, at, side="right")) - 1
 
 
@@ -120,9 +119,9 @@ def in_repair(course: SenderCourse) -> Flags:
     return found
 
 
-_POINTS = 160
-_LONGEST_S = 60.0
-_FEW_SAMPLES = 3
+_POINTS = 160  # times at which a course is kept, at most
+_LONGEST_S = 60.0  # part of a flow of which the course is kept
+_FEW_SAMPLES = 3  # ACKs, and round trips, that a course needs
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def capture_points(seen: Seen, trips: RoundTrips, course: SenderCourse) -> FlowP
     begin = seen.syn_ns[0]
     if begin is None or trips.near_ns is None or not course.of_sender or trips.ack.size < _FEW_SAMPLES:
         return None
-    begin -= trips.near_ns  # of the way there and back together: ACKs come that much later to the sender
+    begin -= trips.near_ns  # ACKs arrive at the sender this much later
     times = _times((int(course.time_ns[-1]) - begin) / 1e9)
     flight = course.flight / course.mss_bytes
     acked = course.una_after - course.una[0]

@@ -23,13 +23,14 @@ Tap = Literal["sender", "middle", "receiver"]
 SENDER: Final = "sender"
 MIDDLE: Final = "middle"
 RECEIVER: Final = "receiver"
-_AT_END_SHARE = 0.1  # of the round trip: nearer to an end than that is at it
-_COARSE_SHARE = 0.25  # of the round trip: clocks coarser than that do not tell where the tap was
-_SPLIT_SHARE = 0.6  # of the data's round trip: a shorter handshake was answered by somebody nearer
-_FEW_SAMPLES = 8
-_TICKS_HZ = np.array([100, 250, 500, 1000, 1_000_000])
-_TICK_DOUBT = 0.2  # a queue that grows stretches the time between stamps
-_MANY, _LATE = 3, 2.0  # segments for an ACK; of the time that they usually take
+_AT_END_SHARE = 0.1  # share of the round trip: a tap nearer to an end is at that end
+_COARSE_SHARE = 0.25  # share of the round trip: coarser clocks do not show where the tap was
+_SPLIT_SHARE = 0.6  # share of the data's round trip: a shorter handshake was answered by something nearer
+_FEW_SAMPLES = 8  # samples that it takes for a least one, or a spread
+_TICKS_HZ = np.array([100, 250, 500, 1000, 1_000_000])  # frequencies of TCP stamps in kernels
+_TICK_DOUBT = 0.2  # relative error of that frequency: a growing queue stretches the time between stamps
+_MANY = 3  # segments per ACK from which on a receiver acknowledges many at once
+_LATE = 2.0  # factor to the usual time for as many segments, above which such an ACK waited
 _DELAYED_ACK_NS = 20_000_000  # half of TCP_DELACK_MIN, as in howdah/measure/rounds.py
 
 Reals = npt.NDArray[np.float64]
@@ -59,7 +60,6 @@ class RoundTrips:
 
     @cached_property
     def queue_ns(self) -> Integers:
-        """Each sample less the least one."""
         return self.rtt_ns - self.rtt_ns.min() if self.rtt_ns.size else self.rtt_ns
 
 
@@ -117,11 +117,11 @@ def _far_samples(seen: Seen) -> tuple[Integers, Integers, Integers]:
     segment = fresh[at]
     again = np.sort(sent.begin[(sent.kind == AGAIN) | (sent.kind == FILLS)])
     doubled = np.searchsorted(again, una) > np.searchsorted(again, before[advanced])
-    # A hole was open: what the ACK releases was acknowledged late.
+    # While a hole was open, what the ACK releases was acknowledged late.
     holes = np.concatenate([[False], acks.sack_top[:-1] > acks.una[:-1]])[advanced]
     advance = una - before[advanced]
     waited = _waited_for_more(np.diff(acks.time_ns, prepend=acks.time_ns[:1])[advanced], advance, seen.mss_bytes)
-    # An odd segment waits for the next one; where that is lost, the one behind it makes the receiver answer.
+    # A single segment waits for the next one; if that is lost, the one after it makes the receiver answer.
     usual = float(np.percentile(advance, 90)) if advance.size else 0.0
     waited |= (acks.sack_top[advanced] > una) & (advance < usual) & (usual <= 2 * seen.mss_bytes)
     good = (sent.place[segment] < acks.place[advanced]) & ~doubled & ~holes & ~waited & (sent.begin[segment] < una)
@@ -150,7 +150,7 @@ def _near_samples(seen: Seen) -> Integers | None:
     at = np.searchsorted(stamps, echoes)
     good = at < stamps.size
     at, echoes, echoed = at[good], echoes[good], echoed[good]
-    # Where the capture begins in mid-stream, an earlier ACK may have had its first stamp.
+    # If the capture begins in mid-stream, an earlier ACK may have carried its first stamp.
     good = (stamps[at] == echoes) & ((at > 0) | (seen.opener is not None))
     took = seen.sent.time_ns[echoed[good]] - seen.acks.time_ns[first[at[good]]]
     took = took[took >= 0]
@@ -189,7 +189,7 @@ def _base(
     if handshake is not None and not is_split and handshake < whole:
         whole, how = handshake, "the handshake, in which there was no queue"
     low = max(whole - 2 * clock, 0) if clock > 1000 else whole
-    # Few samples may all have met a queue.
+    # A few samples may all have met a queue.
     high = whole + 2 * clock if clock > 1000 else whole + (0.001 * whole if far.size >= _FEW_SAMPLES else 0.05 * whole)
     least_known = float(min(low, 0.995 * whole)) if handshake is not None else None
     if handshake is None:

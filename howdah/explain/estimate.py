@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate. ``low`` and ``high`` enclose the true value as far as the recording shows; None is an open end.
-
-    ``value`` is None if the recording does not show it, and ``reason`` says why.
+    """``low`` and ``high`` enclose the true value as far as the recording shows; None is an open end. ``value`` is None
+    if the recording does not show it, and ``reason`` says why.
     """
 
     value: float | None

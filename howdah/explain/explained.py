@@ -28,8 +28,8 @@ from howdah.quantity import bdp_bytes
 from howdah.record.model import FilePart
 
 Source = Literal["capture", "tcp_probe", "ss", "iperf3", "qlog"]
-_ROUNDS_AFTER_EXIT = 2
-_FEW_BLOCKS = 3
+_ROUNDS_AFTER_EXIT = 2  # rounds after the exit that belong to the start-up
+_FEW_BLOCKS = 3  # SACK blocks of unsent bytes from which on a note says so
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,6 @@ class Explained(FlowFacts):
 
     @property
     def bdp_packets(self) -> float | None:
-        """The BDP in full frames; None if it is not known."""
         if self.bdp_bytes is None or self.mss_bytes is None:
             return None
         return self.bdp_bytes / frame_bytes(self.mss_bytes + STAMPED_TCP_BYTES)
@@ -150,7 +149,7 @@ def explain_connection(connection: TapConnection) -> Explained | None:
     course = sender_course(seen, trips)
     first, last = int(seen.sent.time_ns[0]), int(seen.acks.time_ns[-1])
     begin = next((stamp for stamp in seen.syn_ns if stamp is not None), first)
-    finished = seen.closed and seen.acks.una[-1] > seen.sent.top[-1]  # a FIN has a number, and is no data
+    finished = seen.closed and seen.acks.una[-1] > seen.sent.top[-1]  # a FIN takes a sequence number, and is no data
     acked = int(seen.acks.una[-1] - finished - min(seen.acks.una[0], seen.sent.begin[0]))
     duration_s = (last - begin) / 1e9
     windows = seen.acks.window_bytes
@@ -206,7 +205,6 @@ def _add_course(found: Explained, seen: Seen, trips: RoundTrips, course: SenderC
 
 
 def _host(end: str) -> str:
-    """An address without its port."""
     return end.rpartition(":")[0]
 
 

@@ -23,7 +23,7 @@ from howdah.measure.interval import GROWS
 
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _SECOND_NS = 1e9
-_HANDSHAKE_WINDOW = 65535
+_HANDSHAKE_WINDOW = 65535  # bytes; the window of a SYN is not scaled
 _KINDS = tuple(HeldBy)
 
 
@@ -85,7 +85,7 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
         (~ended, HeldBy.CONGESTION_WINDOW),
     ]
     code = np.select([where for where, _ in cases], [_KINDS.index(kind) for _, kind in cases], -1)
-    # The last flight is held back by what held the one before it.
+    # What held back the flight before the last one holds back the last one, too.
     known = np.maximum.accumulate(np.where(code >= 0, np.arange(count), -1))
     return np.where(known >= 0, code[np.maximum(known, 0)], _KINDS.index(HeldBy.CONGESTION_WINDOW))
 

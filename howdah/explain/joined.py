@@ -20,15 +20,15 @@ from howdah.explain.matched import Clocks, Matched, clocks_of, match_acks, match
 from howdah.explain.seen import Seen
 from howdah.number import counted, delay, significant
 
-_MOST_TAPS = 8
-_FEW_LOSSES = 5
-_FULL, _FLAT = 0.85, 0.2  # of the largest queue of the leg
-_MOSTLY = 0.8  # of the losses come at a full queue, if it drops
-_BY_CHANCE = 0.001  # that so many packets met such queues
-_FLAT_LEAST_NS = 500_000.0
-_CLOSEST = 90  # per cent of the packets come farther apart
-_FRAMES = 2.5  # the queue of so many frames is none
-_USUAL = (0.2, 0.8)  # what chance takes meets queues like any other packet
+_MOST_TAPS = 8  # taps of one connection
+_FEW_LOSSES = 5  # fewer losses may be chance
+_FULL, _FLAT = 0.85, 0.2  # shares of the leg's longest queue: from the first on it is full, up to the other it is flat
+_MOSTLY = 0.8  # least share of the losses at a full queue, if that drops them
+_BY_CHANCE = 0.001  # probability that so few packets meet so full queues by chance, at most
+_FLAT_LEAST_NS = 500_000.0  # shorter queues are flat delay
+_CLOSEST = 90  # percentile of the rates of two neighbouring packets that is the link's rate
+_FRAMES = 2.5  # frames in a queue that is flat delay
+_USUAL = (0.2, 0.8)  # range of the median rank of the queues that losses by chance meet
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,6 @@ def _share_verdict(flows: list[Explained], joined: Joined) -> None:
 
 
 def leg_sentence(leg: Leg) -> str:
-    """Say how many packets were lost on the leg and why."""
     total = counted(leg.data.near_ns.size, "packet")
     between = f"between {leg.near} and {leg.far}"
     if not leg.lost:
@@ -186,7 +185,6 @@ def leg_sentence(leg: Leg) -> str:
 
 
 def leg_rows(leg: Leg) -> list[tuple[str, str]]:
-    """Rows (name, text) that describe a leg."""
     total = leg.data.near_ns.size
     lost = f"{leg.lost} of {total} packets" + (f": {leg.loss_words}" if leg.lost and leg.loss_words else "")
     rows = [("lost there", lost)]

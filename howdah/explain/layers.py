@@ -17,12 +17,12 @@ from howdah.frame import ETHERNET_BYTES
 from howdah.ingest.source import Integers
 
 Octets = npt.NDArray[np.uint8]
-_MOST_STEPS = 24  # of headers around a TCP segment
+_MOST_STEPS = 24  # headers before a TCP segment
 _IPV4, _IPV6, _MPLS, _MPLS_MANY, _PPPOE, _BRIDGED, _ERSPAN = 0x0800, 0x86DD, 0x8847, 0x8848, 0x8864, 0x6558, 0x88BE
-_TAGS = (0x8100, 0x88A8, 0x9100)
+_TAGS = (0x8100, 0x88A8, 0x9100)  # EtherTypes of VLAN tags
 _TCP, _IPIP, _UDP, _6IN4, _GRE = 6, 4, 17, 41, 47
 _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION = 0, 43, 44, 51, 60
-_MORE, _OFFSET = 0x2000, 0x1FFF  # of a fragment of IPv4
+_MORE, _OFFSET = 0x2000, 0x1FFF  # more fragments, and the fragment offset, in IPv4's header
 _VXLAN_PORTS, _GENEVE_PORT = (4789, 8472), 6081
 # Where a packet of a link type begins: its state, and the bytes before that.
 _NULL, _LINK_ETHERNET, _PPP, _RAW_OLD, _LOOP, _SLL, _RAW, _RAW4, _RAW6, _SLL2 = (
@@ -92,7 +92,6 @@ class _Walk:
         return self.octet(rows, at) << 8 | self.octet(rows, at + 1)
 
     def little(self, rows: Integers, at: int, size: int) -> Integers:
-        """The little-endian number in this many bytes."""
         found = np.zeros(rows.size, np.int64)
         for number in range(size):
             found |= self.octet(rows, at + number) << 8 * number
@@ -205,7 +204,6 @@ def _pktap(walk: _Walk, rows: Integers) -> None:
 
 
 def _continue_at_link(walk: _Walk, rows: Integers, length: Integers, link: Integers) -> None:
-    """Continue at the link layer that follows a header of this length."""
     walk.state[rows] = -1
     sound = (length >= 8) & (length <= walk.end[rows] - walk.cursor[rows])
     for each in (_NULL, _LINK_ETHERNET, _RAW_OLD, _LOOP, _RAW):

@@ -84,7 +84,6 @@ class _LossEvidence:
 
     @cached_property
     def frame(self) -> float:
-        """Bytes of frames for each byte of payload."""
         return frame_share(self.seen)
 
     @cached_property

@@ -19,9 +19,9 @@ from howdah.explain.estimate import Estimate, absent
 from howdah.explain.seen import Flags, Seen
 from howdah.ingest.source import Integers
 
-_ENOUGH = 0.5  # of the fewer packets: what agrees in so many is one connection
-_FEW = 8
-_WORD = 1 << 32
+_ENOUGH = 0.5  # share of the packets of the smaller recording that must match, for one connection
+_FEW = 8  # packets that must match at least
+_WORD = 1 << 32  # space of sequence numbers
 
 Keys = npt.NDArray[np.uint64]
 
@@ -55,7 +55,7 @@ def match_data(near: Seen, far: Seen) -> Matched | None:
         return None
     passed = np.full(ours.time_ns.size, -1, np.int64)
     passed[found[0]] = theirs.time_ns[found[1]]
-    first, last = found[0].min(), found[0].max()  # before and behind them one of the captures was not running
+    first, last = found[0].min(), found[0].max()  # before and after them one of the captures was not running
     span = slice(int(first), int(last) + 1)
     gone = passed[span] < 0
     arrived = np.unique(ours.number[span][~gone])
@@ -155,8 +155,8 @@ def _ranked(keys: Keys) -> Keys:
     return np.asarray(keys + rank * np.uint64(0x9E3779B97F4A7C15))
 
 
-_MOST_PPM = 500.0  # a crystal is nearer; the kernel's adjtimex() allows no more
-_HULL_POINTS = 2000
+_MOST_PPM = 500.0  # largest skew: the kernel's adjtimex() allows no more
+_HULL_POINTS = 2000  # points that the hull is made of, at most
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ from howdah.report.plot.style import token
 from howdah.report.table import cause_text
 from howdah.report.template import framed, templates_of
 
-ALIKE = 0.1  # of the recorded one: what is no farther away is reproduced
-_FEW_PACKETS = 3
-_LASTS = 4  # points in a row
+ALIKE = 0.1  # relative difference to the recording up to which a value is reproduced
+_FEW_PACKETS = 3  # difference in retransmissions that does not count
+_LASTS = 4  # points in a row from which on curves differ lastingly
 CURVES = (
     ("in flight", "in_flight_packets"),
     ("acknowledged", "acknowledged_bytes"),
@@ -113,7 +113,9 @@ def _measure_differences(recorded: RecordedSection, values: Mapping[str, object]
     if again is not None and more > max(_FEW_PACKETS, ALIKE * again):
         yield f"retransmissions: {counted(again, 'packet')} recorded, {theirs} in the twin"
     goodput = values.get("goodput_bits_per_second")
-    if recorded.course is None and isinstance(goodput, int | float):  # else the curve of what was acknowledged says it
+    if recorded.course is None and isinstance(
+        goodput, int | float
+    ):  # with a course, the curve of acknowledged bytes shows it
         yield from _goodput_difference(recorded.goodput, float(goodput))
     held = values.get("held_back_by")
     if recorded.held_back_by not in (None, HeldBy.UNKNOWN.value, held):

@@ -14,11 +14,12 @@ from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, RoundTrips, stamp_hz
 from howdah.explain.seen import NEW, Flags, Seen
 
-_OPENING, _PACED_SAMPLE = 10, 300  # segments: the first window leaves at once, whoever sends
-_PACED_SHARE = 0.04  # a sender that ACKs clock has none
-_PACED_TICKS = 2
-_MOST_BURST = 100  # segments that one ACK lets go
-_DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, and of what is delivered
+_OPENING, _PACED_SAMPLE = 10, 300  # segments that are looked at, from the end of the first window, which leaves at once
+_PACED_SHARE = 0.04  # share of segments without an ACK from which on a sender paces; one that ACKs clock has none
+_PACED_TICKS = 2  # steps of the stamps by which such a segment must be later
+_MOST_BURST = 100  # segments that one ACK may release
+# A drain begins at this share of the largest flight; over that part of it, less than this share of delivery is sent.
+_DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42
 
 
 def is_paced(seen: Seen, trips: RoundTrips) -> bool:
@@ -76,10 +77,10 @@ def rate_stood(course: SenderCourse, at: int) -> bool:
     return bool(got[-1] < 1.25 * got[-2])
 
 
-_WAITED = 0.25  # of the base round trip
-_SHORT = 0.9  # of a full segment: options of a few bytes make none short
-_LEAST_MSS_BYTES = 536  # no path takes less: segments that are all smaller are pieces
-_ROUNDS_APART = 2  # a piece may last for so many
+_WAITED = 0.25  # share of the base round trip by which the next data must be late
+_SHORT = 0.9  # share of a full segment: longer ones are short for a few bytes of options only
+_LEAST_MSS_BYTES = 536  # least MSS of a path: if all segments are smaller, the application writes them so
+_ROUNDS_APART = 2  # rounds between two short segments of one sequence of pieces
 
 
 def waits_for_data(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
@@ -120,7 +121,7 @@ def written_in_pieces(seen: Seen, course: SenderCourse) -> Flags:
     ends = sent.top[short & (sent.kind == NEW) & (sent.top < sent.top[-1])]
     at = np.searchsorted(course.nxt, ends)
     rounds = np.unique(np.searchsorted(course.rounds, at[at < len(course)], side="right") - 1)
-    # Pieces that come now and then end where they end: only those that follow one another are a flow's.
+    # A single short segment may be the end of a message: only those that follow one another are pieces.
     apart = np.flatnonzero(np.diff(rounds) <= _ROUNDS_APART + 1)
     for first, last in zip(rounds[apart].tolist(), rounds[apart + 1].tolist(), strict=True):
         stop = int(course.rounds[last + 1]) if last + 1 < course.rounds.size else len(course)

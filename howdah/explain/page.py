@@ -120,7 +120,6 @@ def _leg(name: str, leg: Leg) -> LegView:
 
 
 def _strip(flow: Explained, *, narrow: bool) -> str:
-    """The strip of exits, as in the report of a run, with this flow's exit."""
     leaves, bdp = flow.exit, flow.bdp_packets
     if leaves is None or bdp is None or leaves.packets.value is None:
         return ""

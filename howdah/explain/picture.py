@@ -27,7 +27,7 @@ START_UP, WHOLE = "start-up", "whole"
 SIZES = (Size(1160, 400, "wide"), Size(400, 330, "narrow"))
 LEG_SIZES = (Size(1160, 240, "wide"), Size(400, 240, "narrow"))
 LEAST_MS = 0.1  # the smallest delay that fills a picture
-_AFTER_EXIT = 4  # round trips
+_AFTER_EXIT = 4  # round trips after the exit that the picture of the start-up shows
 _EXIT_STYLE = token("bad")
 _LEGEND = list(SERIES)
 
@@ -110,7 +110,7 @@ def leg_pictures(leg: Leg) -> list[Panel | None]:
     found = [_delays(leg, there, (data.near_ns - begin) / 1e9, data.passed, data.lost, leg.clocks.data_ns, end_s)]
     acks = leg.acks
     if acks is not None and leg.clocks.ack_ns.size:
-        # An ACK that was lost has no time at the near tap: that of the one before it stands for it.
+        # A lost ACK has no time at the near tap; it is drawn at that of the one before it.
         came = (_carried(acks.far_ns, acks.passed) - begin) / 1e9
         back = f"back, from {leg.far} to {leg.near}"
         found.append(_delays(leg, back, came, acks.passed, acks.lost, leg.clocks.ack_ns, end_s))
@@ -129,7 +129,7 @@ def _delays(
     level_ms = np.zeros(passed.size)
     level_ms[passed] = delay_ns / 1e6
     latest = np.maximum.accumulate(np.where(passed, np.arange(passed.size), 0))
-    level_ms = level_ms[latest]  # a lost packet met what the one before it met
+    level_ms = level_ms[latest]  # a lost packet is drawn at the delay of the one before it
     if float(level_ms.max()) < LEAST_MS and not lost.any():
         return None
     drawn: list[tuple[str, Style, LineLook, Flags]] = [

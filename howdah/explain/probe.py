@@ -26,8 +26,8 @@ _OLD = re.compile(
     r" (\d{1,10}) (\d{1,10})"
 )
 _NUMBERS = ("snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt")
-_MOST_LINES = 5_000_000
-_FEWEST = 5
+_MOST_LINES = 5_000_000  # lines that are read
+_FEWEST = 5  # records of a flow, at least
 Row = tuple[float, str, tuple[int, ...]]
 
 

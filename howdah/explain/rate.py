@@ -16,22 +16,30 @@ from howdah.ingest.source import Integers
 
 # Stretches that are tried in turn: their segments, how many there must be, and which share of them must agree.
 _STRETCHES = ((48, 2, 0.25), (16, 3, 0.6))
-_BURSTS_PACKETS, _BURSTS, _GREW = (4, 8, 16, 32), 4, 0.5
+_BURSTS_PACKETS = (4, 8, 16, 32)  # segments that left together, in the sizes that are tried in turn
+_BURSTS = 4  # bursts that it takes; also segments of a size that count
+_GREW = 0.5  # share of a burst's time by which its round trip must have grown
 _CLOCKS = 20  # steps of the clock that a stretch must last
-_BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # of the base round trip: less is no queue
-_NEAR = 0.02  # of the rate: windows that agree
-_ROUNDS = 4
-_CALM = 0.7  # of the stretches agree, or the delay itself varies
-_MANY = 40  # stretches that agree are enough, whatever the others say
-_LEAST_ERROR, _ERROR_OF_ONE = 0.005, 0.04  # of the rate; the latter of one stretch alone
-_FEW, _LEAST_SEGMENTS = 8, 200
+_BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # share of the base round trip, and time, above which a delay is a queue
+_NEAR = 0.02  # relative difference up to which stretches agree
+_ROUNDS = 4  # round trips of the lower bound, at least
+_CALM = 0.7  # share of agreeing stretches below which the delay itself varies
+_MANY = 40  # agreeing stretches that suffice, however many disagree
+_LEAST_ERROR = 0.005  # least relative error of a rate
+_ERROR_OF_ONE = 0.04  # relative error of a single stretch
+_FEW = 8  # stretches that it takes to judge variation
+_LEAST_SEGMENTS = 200  # segments of the longest stretch, at least
+# Segments come evenly if, in windows of at least so many packets, the mode is this close to the rate and this share of
+# the windows is that near to it.
 _EVEN_PACKETS, _EVEN_MODE, _EVEN_NEAR, _EVEN_SHARE = 4, 0.03, 0.05, 0.1
-_AT_ONCE, _MOST = 0.25, 0.3  # of the time of a segment; of the ACKs
+_AT_ONCE = 0.25  # share of a segment's time: ACKs that come sooner come in a bunch
+_MOST_BUNCHED = 0.3  # share of the ACKs that may come in bunches
 _BUNCHES = "ACKs come in bunches, whose spacing is not the path's"
-_SURE = 0.999  # of a bound: clocks are no better
-_FRESH = 0.25  # of the round trip: older samples do not tell the queue
-_OF_ONE_SIZE, _LEAST_PART = 1.01, 0.005  # of the size of frames; of the bytes
-_MOST_WANDER = 0.1  # of the time that a stretch lasts
+_SURE = 0.999  # factor for a bound, because clocks are no better
+_FRESH = 0.25  # share of the round trip: older samples do not show the queue
+_OF_ONE_SIZE = 1.01  # ratio of bytes per payload byte up to which segments count as of one size
+_LEAST_PART = 0.005  # share of all bytes below which segments of a size do not count
+_MOST_WANDER = 0.1  # share of a stretch's time by which deliveries may stray
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,10 @@ def _in_bunches(found: Estimate, course: SenderCourse, frame: float, used: Flags
     interface or a link gathers them, and their spacing is not the path's."""
     assert found.value is not None
     gaps = np.diff(course.time_ns)[(np.diff(course.una_after) > 0) & used[1:]]
-    return bool(gaps.size) and float((gaps < _AT_ONCE * course.mss_bytes * frame * 8e9 / found.value).mean()) > _MOST
+    return (
+        bool(gaps.size)
+        and float((gaps < _AT_ONCE * course.mss_bytes * frame * 8e9 / found.value).mean()) > _MOST_BUNCHED
+    )
 
 
 def _is_even(found: Estimate, course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> bool:
@@ -257,7 +268,7 @@ def _queue_at_acks(course: SenderCourse, trips: RoundTrips) -> Reals:
 
 
 def _mode(values: Reals) -> float:
-    """The half-sample mode: where values are closest together (Robertson and Cryer, 1974)."""
+    """The half-sample mode (Robertson and Cryer, 1974)."""
     kept = np.sort(values)
     while kept.size > 3:
         half = (kept.size + 1) // 2

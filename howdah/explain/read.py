@@ -32,9 +32,9 @@ from howdah.ingest.qlog import Qlog, parse_qlog
 from howdah.measure.cause import LOSS
 from howdah.record.raw import raw_value
 
-MOST_FLOWS = 200
-_MOST_FILES = 64
-_HEAD_BYTES = 1 << 16
+MOST_FLOWS = 200  # flows that are explained, at most
+_MOST_FILES = 64  # files that are read at once, at most
+_HEAD_BYTES = 1 << 16  # begin of a file that shows its kind
 
 
 @dataclass
@@ -107,7 +107,7 @@ def _read_json(path: Path, most_flows: int) -> tuple[list[Explained], list[str]]
     try:
         document = raw_value(data)
     except ValueError:
-        document = document_of_stream(data)  # or records of a qlog, one behind the other
+        document = document_of_stream(data)  # or the records of a qlog
     if is_iperf3(document):
         return explain_iperf3(document, path.name, most_flows), []
     flows, problems = explain_qlog(data, path.name)
@@ -125,7 +125,7 @@ def _read_text(path: Path, head: str, most_flows: int) -> tuple[list[Explained],
 
 
 _EDITCAP = "'editcap FILE OTHER.pcapng' of Wireshark writes it as pcapng."
-# How files of other programs begin, what they are, and what makes something of them that is read.
+# How files of other programs begin, what they are, and how to convert them.
 _OTHERS: tuple[tuple[str, str, str], ...] = (
     (r"snoop\0\0\0", "this is a capture of snoop", _EDITCAP),
     (r"GMBU|RTSS", "this is a capture of Microsoft's Network Monitor", _EDITCAP),

@@ -27,16 +27,17 @@ from howdah.errors import RecordError, explain
 from howdah.foreign import open_foreign
 from howdah.ingest.source import Integers
 
-BLOCK_BYTES = 8 << 20
-_MOST_PACKET_BYTES = 1 << 22  # BIG TCP has half a megabyte
-_MOST_INTERFACES = 256
+BLOCK_BYTES = 8 << 20  # bytes that are read at once
+_MOST_PACKET_BYTES = 1 << 22  # a longer packet is damage; BIG TCP has half a megabyte
+_MOST_INTERFACES = 256  # interfaces of a file, at most
 _SECOND_NS = 1_000_000_000
-_MAGIC = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # nanoseconds of a unit of the fraction
+_MAGIC = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # magic numbers of pcap, with the unit of the stamps' fraction in ns
+# Block types, the byte-order magic, and option codes of pcapng.
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 _BYTE_ORDER = 0x1A2B3C4D
 _RESOLUTION, _OFFSET = 9, 14
-_MOST_OFFSET_S = 1 << 32
-_DEFAULT_UNITS = 1_000_000
+_MOST_OFFSET_S = 1 << 32  # larger offsets of an interface's stamps are ignored
+_DEFAULT_UNITS = 1_000_000  # of stamps, per second
 
 
 @dataclass(frozen=True)
@@ -265,9 +266,9 @@ def _clock(data: bytes, place: int, end: int, order: str) -> tuple[int, int]:
 _GZIP, _ZSTD, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
 _HEAD_BYTES, _CHUNK_BYTES = 8, 1 << 20
 _MEGABYTE = 1_000_000
-# A capture of zeros shrinks to a thousandth. What becomes more is made to keep a reader busy.
+# Content may be so many times as large as the file, and so large anyway: a capture of zeros shrinks to a thousandth.
 _MOST_EXPANSION, _LEAST_CONTENT_BYTES = 1200, 256 << 20
-_MOST_XZ_BYTES = 128 << 20  # of memory, which the file itself asks for
+_MOST_XZ_BYTES = 128 << 20  # memory for xz; the file sets what it needs
 _DAMAGE = (zstandard.ZstdError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError)
 
 

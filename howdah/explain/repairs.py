@@ -20,9 +20,10 @@ from howdah.ingest.source import Integers
 from howdah.number import counted
 
 CUBIC, RENO = "cubic", "reno"
-_KEEPS = {CUBIC: (0.6, 0.77), RENO: (0.42, 0.56)}
+_KEEPS = {CUBIC: (0.6, 0.77), RENO: (0.42, 0.56)}  # range of the share of the flight that is left
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
-_ACKS, _CLEAN_ACKS, _LEAST_PACKETS = 8, 4, 12
+_ACKS, _CLEAN_ACKS = 8, 4  # ACKs after a repair that show the flight, at most and at least
+_LEAST_PACKETS = 12  # flight at its begin, at least
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ def repairs_of(course: SenderCourse, trips: RoundTrips) -> Repairs:
     return Repairs(kept, like if len(set(votes.values())) > 1 else None)
 
 
-_FEW, _SHARE = 4, 0.2  # of what was sent again: duplicates of another origin are fewer
-_STEP = 2  # segments: an ACK of what a receiver kept goes further
+_FEW, _SHARE = 4, 0.2  # segments, and share of those sent again: fewer duplicates may have another origin
+_STEP = 2  # segments that an ACK advances, at most, if the receiver kept nothing beyond
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import numpy as np
 from howdah.explain.connection import TapConnection
 from howdah.ingest.source import Integers
 
-HALF = 1 << 31
-MOST_EVENTS = 300_000
-_SPARE_BYTES = 65_536
-Double = tuple[int, int, int]  # the ACK that reports bytes as received twice, and these
+HALF = 1 << 31  # half of the space of sequence numbers
+MOST_EVENTS = 300_000  # blocks, or jumps of sequence numbers, that are looked at
+_SPARE_BYTES = 65_536  # bytes beyond the data seen, or before them, in which a block may lie
+Double = tuple[int, int, int]  # the ACK that reports bytes as received twice, and the range of these bytes
 
 
 def signed(difference: int) -> int:

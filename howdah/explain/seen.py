@@ -20,11 +20,11 @@ from howdah.ingest.source import Integers
 from howdah.ingest.tracepoint import unwrap
 
 Flags = npt.NDArray[np.bool_]
-NEW, AGAIN, LATE, FILLS = range(4)  # FILLS: bytes that were missing here, sent again
-_MANY, _DUPLICATES = 8, 3
-_COPY_NS = 20_000_000  # a copy by the capture follows at once
-_MOST_DOUBLES, _MOST_COPIES = 50_000, 64
-_LATE_SHARE = 0.5  # of a round trip: what fills a hole sooner was only overtaken
+NEW, AGAIN, LATE, FILLS = range(4)  # FILLS: sent again after it was lost before the tap
+_MANY, _SOME = 8, 3  # segments of the smaller and of the larger size that show that segments became smaller
+_COPY_NS = 20_000_000  # longest time from a segment to the copy that the capture made of it
+_MOST_DOUBLES, _MOST_COPIES = 50_000, 64  # DSACKs that are looked at, and copies of one segment
+_LATE_SHARE = 0.5  # share of a round trip: what fills a hole sooner was only overtaken
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Seen:
         before, after = size[: again[0]], size[again[0] :]
         full = int(before[before <= min(said)].max(initial=0))
         narrow = int(after.max())
-        many = int((after == narrow).sum()) >= _MANY and int((before == full).sum()) >= _DUPLICATES
+        many = int((after == narrow).sum()) >= _MANY and int((before == full).sum()) >= _SOME
         return narrow if many and narrow < full else None
 
 
@@ -209,7 +209,7 @@ def _copies(connection: TapConnection) -> Flags:
     stamps = connection.column("has_stamps")
     opens = (connection.column("flags") & SYN) != 0
     told = opens | ((connection.column("payload_bytes") > 0) & (stamps > 0))
-    # Without a number of IP only SYNs, and data with equal stamps, are known to be one packet.
+    # Without IP identification, only SYNs and data with equal stamps are known to be one packet.
     sure = (ident[later] != 0) | (told[later] & (time[later] - time[earlier] < 1_000_000))
     found[later[sure]] = True
     return found
@@ -255,7 +255,7 @@ def _kinds(
     ident = connection.column("ident")[data]
     before = np.concatenate([begin[:1], top[:-1]])
     kind = np.zeros(begin.size, np.int64)
-    holes: list[tuple[int, int, int]] = []  # begin, end, the segment behind it
+    holes: list[tuple[int, int, int]] = []  # begin, end, the segment that opened it
     for at in np.flatnonzero(begin != before)[:MOST_EVENTS].tolist():
         first, last, edge = int(begin[at]), int(end[at]), int(before[at])
         if first > edge:
@@ -364,7 +364,7 @@ def _handshake(connection: TapConnection, keep: Flags) -> tuple[int | None, int 
     flags, time = connection.column("flags"), connection.column("time_ns")
     opens = np.flatnonzero(keep & ((flags & (SYN | ACK)) == SYN))
     answers = np.flatnonzero(keep & ((flags & (SYN | ACK)) == (SYN | ACK)))
-    if opens.size > 1 or answers.size > 1:  # sent again: nobody knows which one was answered
+    if opens.size > 1 or answers.size > 1:  # sent again: which one was answered is not known
         return None, None, None
     opened = int(opens[0]) if opens.size else None
     answered = int(answers[0]) if answers.size else None

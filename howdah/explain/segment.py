@@ -14,7 +14,8 @@ from howdah.frame import ETHERNET_BYTES
 from howdah.ingest.capture import SYN, TcpOptions, big_endian, read_options
 from howdah.ingest.source import Integers
 
-_USUAL = 0x0101080A  # NOP, NOP, time stamps of ten bytes
+_USUAL = 0x0101080A  # the usual options: NOP, NOP, time stamps of ten bytes
+# Multipliers that mix the bits of keys.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MIX_MORE = np.uint64(0xBF58476D1CE4E5B9)
 

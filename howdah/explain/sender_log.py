@@ -50,7 +50,7 @@ class SenderLog:
     rtt_us: Integers
     retransmitted: Integers
     every_ack: bool
-    timed: bool  # else ``time_ns`` counts readings, one a second
+    timed: bool  # otherwise ``time_ns`` counts readings, as seconds
     mss_bytes: int | None = None
     min_rtt_us: float | None = None
     algorithm: str | None = None
@@ -175,7 +175,7 @@ _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _ALGORITHM = re.compile(
     r"(?:^|\s)(?!(?:ts|sack|ecn|ecnseen|fastopen) )([a-z][a-z0-9_]{1,15}) (?:wscale|rto|rtt|mss|cwnd):"
 )
-_MOST_LINES = 2_000_000
+_MOST_LINES = 2_000_000  # lines that are read
 Values = dict[str, float]
 
 

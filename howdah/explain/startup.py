@@ -25,18 +25,24 @@ from howdah.ingest.source import Integers
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, CONGESTION_SIGNAL, DELAY, LOSS, RTO, UNKNOWN
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
 
-_LEAST_FALL_PACKETS, _FALL = 6, 0.35  # the latter of what is in flight
+_LEAST_FALL_PACKETS = 6  # fall of D, beyond the size of the ACKs, that counts at all
+_FALL = 0.35  # share of the flight by which D must fall to have fallen for good
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
-_NEAR_ROUNDS = 0.3  # within so much of a round trip, a detector and the exit are one event
-_BOTH = 0.03  # of a round trip: closer together, nobody knows which of two detectors it was
-_FINE_NS = 1_000_000  # half of what HyStart lets pass between two ACKs of a train
-_DUPLICATES = 3
-_KNEE_PACKETS, _KNEE_SHARE, _GREW_ON = 12, 0.6, 0.25
-_TOGETHER_NS = 500_000
-_FEW_PACKETS, _FEW_ACKS = 8, 4
-_TOLD_PACKETS, _GREW_ON_PACKETS = 6, 24  # acknowledged between two events that are told apart; since one without effect
-_MOSTLY, _ALLOWED_FALL = 0.5, 0.15  # the latter of what was in flight
-_PASSED_OVER = 2  # trains of ACKs, each in another round: no delay that varies feigns them all
+_NEAR_ROUNDS = 0.3  # share of a round trip within which a detector and the exit are one event
+_BOTH = 0.03  # share of a round trip: of two detectors that speak closer together, either may have ended growth
+_FINE_NS = 1_000_000  # coarsest clock for HyStart's detectors: half of the gap that it allows in a train of ACKs
+_DUPLICATES = 3  # duplicate ACKs before a fast retransmit
+_KNEE_PACKETS = 12  # packets acknowledged over which the fall of D is measured
+_KNEE_SHARE = 0.6  # fall of D per packet acknowledged from which on growth has ended
+_GREW_ON = 0.25  # fall of D per packet acknowledged below which growth went on
+_TOGETHER_NS = 500_000  # ACKs closer together arrive as one
+_FEW_PACKETS = 8  # packets by which D may be lower at a repair without having fallen
+_FEW_ACKS = 4  # ACKs that are too few to judge, or one event
+_APART_PACKETS = 6  # packets acknowledged between two events that can be distinguished
+_GREW_ON_PACKETS = 24  # packets acknowledged since a detector that had no effect
+_MOSTLY = 0.5  # share of the ACKs that is most of them
+_ALLOWED_FALL = 0.15  # share of the flight by which D may fall after a repair that was undone
+_PASSED_OVER = 2  # trains of ACKs, in different rounds, that a varying delay does not imitate
 NO_DATA = "the application had nothing to send before it left"
 ENDED = "the transfer ended first"
 GROWING = "it was still growing when the capture ended"
@@ -145,14 +151,12 @@ class _GrowthEvidence:
         return detections(self.course, self.trips, at)
 
     def left(self, at: int, cause: SeenCause, end: int, found: Detections | None) -> StartUp:
-        """A start-up that ended with an exit at an ACK."""
         return StartUp(
             self.rounds, self.growth, self.initial_window, at, self.course.round_of(at), cause.name, cause.sure,
             cause.evidence, "", None, end, self.paced, found,
         )  # fmt: skip
 
     def stayed(self, why: str, limit: str | None = None, end: int | None = None) -> StartUp:
-        """A start-up without an exit, or one whose exit does not show."""
         return StartUp(
             self.rounds, self.growth, self.initial_window, None, None, None, False, "", why, limit, end, self.paced,
             None,
@@ -309,7 +313,7 @@ def _first_repair(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
 
 def _allowed_fall(course: SenderCourse, at: int) -> float:
     """The packets by which D may be lower after a repair that was undone: half of what reduces a window."""
-    return _FEW_PACKETS + _TOLD_PACKETS + _ALLOWED_FALL * float(course.flight[at]) / course.mss_bytes
+    return _FEW_PACKETS + _APART_PACKETS + _ALLOWED_FALL * float(course.flight[at]) / course.mss_bytes
 
 
 def _silence_follows(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
@@ -330,14 +334,14 @@ def _left_before(
         begin, end = int(exact[at]), int(exact[loss])
         acked = float(course.una[end] - course.una[begin]) / course.mss_bytes
         taken = float(gain[begin] - gain[end]) / max(acked, 1.0)
-        if acked >= _TOLD_PACKETS and taken >= _KNEE_SHARE:
+        if acked >= _APART_PACKETS and taken >= _KNEE_SHARE:
             return at, True
         certain = trips.at == SENDER or (at in found.trains and not trips.near_varies)
         grew_on = acked >= _GREW_ON_PACKETS and taken < _GREW_ON
         passed_over += grew_on and at in found.trains
         if (certain and grew_on) or passed_over >= _PASSED_OVER:
             return None, True
-        told &= acked >= _TOLD_PACKETS and taken < _GREW_ON
+        told &= acked >= _APART_PACKETS and taken < _GREW_ON
     return None, told
 
 
@@ -383,7 +387,7 @@ def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
     last = min(last, seen.sent.top.size - 1)
     short = int(seen.sent.end[last] - seen.sent.begin[last]) % course.mss_bytes
     if short and int(course.nxt[first]) < int(seen.sent.top[-1]):
-        return None  # the application had no more yet, as in a handshake of TLS
+        return None  # the application had no more data yet, as in a TLS handshake
     return max(round(float(course.nxt[first] - course.una[0]) / course.mss_bytes), 1)
 
 
@@ -401,7 +405,7 @@ def _last_growth(gain: Reals, course: SenderCourse, first_repair: int | None) ->
         rows = rows[rows <= first_repair]
     if not rows.size:
         return first_repair
-    # Many ACKs at once are answered when all are read: what D comes back to it has not lost.
+    # ACKs that arrive together are answered after all are read: D has not fallen where it recovers later.
     gain = gain.copy()
     gain[rows] = np.maximum.accumulate(gain[rows][::-1])[::-1]
     most = np.maximum.accumulate(gain[rows])
@@ -464,7 +468,7 @@ def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) 
             return RECEIVE_WINDOW
     if ran_out_of_data(seen, course, trips, at) or float(written_in_pieces(seen, course)[near].mean()) > _MOSTLY:
         return APPLICATION
-    # What ACKs that come together let go shows at the next ones.
+    # What ACKs that arrive together release shows at the next ones.
     later = at + 1 + np.flatnonzero(course.exact[at + 1 :])
     apart = later[course.time_ns[later] > course.time_ns[at] + _TOGETHER_NS]
     if not apart.size or _all_sent(seen, course, max(int(later[:3][-1]), int(apart[0]))):

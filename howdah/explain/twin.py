@@ -29,15 +29,15 @@ from howdah.profile.link import LEAST_RATE
 from howdah.quantity import bdp_bytes
 from howdah.report.table import cause_text
 
-_LEAST_DURATION_S, _MOST_DURATION_S = 2.0, 60.0
-_MOST_SIZE_BYTES = 400_000_000
-_FEW_PACKETS = 32
-_LEAST_LATER_S, _MOST_LATER_S = 0.001, 10.0  # by how much the flow starts later than those that were there before
-_WINDOW_SHARE = 0.6285  # of tcp_rmem, for full segments: tcp_win_from_space() with 1448 of 2304 bytes
+_LEAST_DURATION_S, _MOST_DURATION_S = 2.0, 60.0  # of the twin's run
+_MOST_SIZE_BYTES = 400_000_000  # of the twin's transfer
+_FEW_PACKETS = 32  # buffers of fewer packets are written in packets
+_LEAST_LATER_S, _MOST_LATER_S = 0.001, 10.0  # time that earlier flows run before the twin's flow starts
+_WINDOW_SHARE = 0.6285  # window as a share of tcp_rmem, for full segments: tcp_win_from_space() with 1448 of 2304 bytes
 _USUAL_WINDOW_BYTES = 81_920  # what a receive buffer of 131 072 bytes offers
-_LEAST_BUFFER_BYTES = 4500
-_STRETCHED, _DELAYED = 4.0, 1.4  # segments for an ACK
-_IMMEDIATE = 10  # the kernel's initial window
+_LEAST_BUFFER_BYTES = 4500  # smallest buffer to try
+_STRETCHED = 4.0  # segments per ACK from which on the receiver stretches ACKs
+_INITIAL_WINDOW = 10  # the kernel's, in segments
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,6 @@ class _Unknown:
 
 @dataclass
 class _Twin:
-    """Lines of each section of the profile, and the open fields."""
-
     path: list[str] = field(default_factory=list)
     rest: list[str] = field(default_factory=list)
     flow: list[str] = field(default_factory=list)
@@ -229,7 +227,7 @@ def _add_ends(twin: _Twin, flow: Explained) -> None:
     if ratio is not None and ratio > _STRETCHED:
         twin.rest.append(f"receiver: stretch-ack # {significant(ratio, 3)} segments for an ACK")
     window = flow.initial_window_packets
-    if window is not None and window != _IMMEDIATE and window <= 1000:
+    if window is not None and window != _INITIAL_WINDOW and window <= 1000:
         twin.flow.append(f"initial_window: {window} # segments before the first ACK")
     limited = flow.held_back_by in RECEIVE_WINDOW or flow.limit == "receive-window"
     most = flow.holding.window_bytes if flow.holding is not None else None
@@ -299,7 +297,7 @@ def _plain_number(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-_WINDOW_LIKE = 1.4  # times: two paths alike differ by less, a round of growth is 2
+_WINDOW_LIKE = 1.4  # factor for exit windows: equal paths differ by less, one round of growth is a factor of 2
 
 
 def claim_lines(flow: Explained, duration_s: float, *, alone: bool) -> list[str]:
@@ -345,8 +343,8 @@ def _claim(name: str, says: str, metric: str, expect: str) -> list[str]:
     return [f"  - id: {name}", f"    says: {says}", "    source: the recording", value, f"    expect: {expect}"]
 
 
-_MOST = 8
-_LEAST_SHARE = 0.02  # of the recorded flow's bytes; what has less is noise
+_MOST_COMPETITORS = 8
+_LEAST_SHARE = 0.02  # share of the recorded flow's bytes: flows with less do not count
 
 
 @dataclass(frozen=True)
@@ -377,10 +375,10 @@ def competitors(flow: Explained, flows: Sequence[Explained]) -> tuple[list[Compe
             found.append(Competitor(each, start_s, start_s + each.duration_s < flow.duration_s))
         else:
             elsewhere += 1
-    return found[:_MOST], elsewhere
+    return found[:_MOST_COMPETITORS], elsewhere
 
 
-_WIDTH = 116
+_WIDTH = 116  # columns of wrapped lists
 
 
 def recorded_lines(flow: Explained) -> list[str]:

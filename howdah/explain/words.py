@@ -24,7 +24,7 @@ from howdah.record.model import FilePart
 from howdah.report.table import cause_text
 
 _TAPS = {SENDER: "at the sender", RECEIVER: "at the receiver", MIDDLE: "between sender and receiver"}
-_NAME_WIDTH = 18
+_NAME_WIDTH = 18  # columns of the names
 
 
 def sentence(flow: Explained) -> str:
@@ -77,7 +77,6 @@ def text(flows: list[Explained], problems: list[str], others: int, joined: list[
 
 
 def rows(flow: Explained) -> Iterator[tuple[str, str]]:
-    """Yield rows (name, value in words)."""
     yield ("recorded", _TAPS.get(flow.at or "", "somewhere on the path") if flow.source == "capture" else flow.source)
     options = [f"{side} {_options(said)}" for side, said in flow.options.items() if said is not None]
     if options:
@@ -101,7 +100,7 @@ def rows(flow: Explained) -> Iterator[tuple[str, str]]:
         yield ("losses", _losses(flow))
     if flow.receive_window_most_bytes is not None:
         least = flow.receive_window_least_bytes or flow.receive_window_most_bytes
-        ends = dict.fromkeys((size(least), size(flow.receive_window_most_bytes)))  # one, where they print alike
+        ends = dict.fromkeys((size(least), size(flow.receive_window_most_bytes)))  # one if both print alike
         yield ("receive window", " … ".join(ends))
     if flow.segments_per_ack is not None:
         yield ("segments per ACK", significant(flow.segments_per_ack, 3))
@@ -240,7 +239,6 @@ def _estimate_shape(found: Estimate, per: float = 1.0) -> EstimateShape:
 
 
 def shown_joined(joined: Joined) -> JoinedShape:
-    """The JSON model of a connection that several taps saw."""
     return JoinedShape.made_of(joined, legs=[_leg_shape(leg) for leg in joined.legs])
 
 
