@@ -88,7 +88,7 @@ def execute(options: argparse.Namespace) -> int:
             answer(ended)
         else:
             write_stdout(fitted(_text(ended, told)))
-        with Display(quiet=options.json) as display:  # it may take minutes
+        with Display(quiet=options.json) as display:  # removal may take minutes
             display.build("take the work tree and its objects away", 0, 0)
             session.close()
     return 0 if found.first_bad else ExitCode.INVALID

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah build``: build what the default engine needs, so that the first run starts at once, or take it from a
-bundle."""
+"""``howdah build``: build what the default engine needs before the first run, or take it from a bundle."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def vouched(bundle: BundleFile, digest: str | None, allowed_signers: Path | None, *, trust: bool) -> str:
-    """Who vouches for a bundle, in words: its programs run as this user. Raises HowdahError where nobody does."""
+    """Return, in words, who vouches for a bundle, whose programs run as this user. Raise HowdahError if nobody does."""
     where = str(bundle.place)
     if digest is not None and bundle.digest != digest.lower():
         raise HowdahError(
@@ -92,7 +91,7 @@ def vouched(bundle: BundleFile, digest: str | None, allowed_signers: Path | None
 
 
 def signer_of(bundle: BundleFile, allowed_signers: Path | None = None) -> str | None:
-    """Who signed it, in words; None where nobody did. Raises HowdahError for a signature that is not one of it."""
+    """Return, in words, who signed a bundle, or None if it is unsigned. Raise HowdahError for an invalid signature."""
     if not bundle.has(SIGNATURE):
         return None
     with scratch("howdah-") as place:

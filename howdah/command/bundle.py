@@ -65,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.sources is not None:
         return _sources(options)
     if options.key is not None:
-        require_key(options.key)  # before a minute is spent on packing
+        require_key(options.key)  # fail before spending a minute on packing
     traffic = [name for name in options.traffic.split(",") if name]
     with Display(quiet=options.json) as display:
         sign = None if options.key is None else lambda manifest: sign_file(manifest, options.key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah clean``: remove leftovers of interrupted commands and of kernel trees that are gone; on request more."""
+"""``howdah clean``: remove what interrupted commands and deleted kernel trees left behind; with options also more."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _remove(path: Path) -> None:
 
 
 class _Savings:
-    """What ``--compress`` does to the runs of all experiments, and says."""
+    """Compress the runs of all experiments (``--compress``), report each one, and sum up the space saved."""
 
     def __init__(self) -> None:
         self.runs, self.bytes = 0, 0
@@ -82,7 +82,7 @@ def execute(options: argparse.Namespace) -> int:
     for entry in sorted(options.runs.glob("*/")) if options.runs.is_dir() else []:
         if entry.is_symlink():
             continue
-        if entry.name.startswith(PARTIAL):  # an experiment that was being removed
+        if entry.name.startswith(PARTIAL):  # an experiment whose removal was interrupted
             if is_abandoned(entry):
                 _remove(entry)
             continue
@@ -94,7 +94,7 @@ def execute(options: argparse.Namespace) -> int:
                 continue
             for run in sorted(entry.iterdir()):
                 unlisted = listed is not None and run.name not in listed and (run / "plan.json").exists()
-                of_a_rerun = entry.name == "reruns" and not is_abandoned(run)  # made without a lock
+                of_a_rerun = entry.name == "reruns" and not is_abandoned(run)  # reruns take no lock
                 if (run.name.startswith(PARTIAL) and not of_a_rerun) or (options.unlisted and unlisted):
                     _remove(run)
                 elif options.compress and listed is not None and not run.name.startswith(PARTIAL):

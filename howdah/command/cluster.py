@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah cluster`` and ``howdah attach``: a scheduler, workers, their certificates; back to what was left at work."""
+"""``howdah cluster`` starts a scheduler or workers and makes their certificates; ``howdah attach`` continues a command
+that was interrupted while its cluster kept working."""
 
 from __future__ import annotations
 
@@ -99,6 +100,6 @@ def _certificates(options: argparse.Namespace) -> int:
 def attach_execute(options: argparse.Namespace) -> int:
     arguments, directory = attached(options.runs)
     _say(f"again: howdah {' '.join(arguments)}")
-    os.environ["HOWDAH_RUNS"] = str(options.runs.resolve())  # where it had them from a variable
+    os.environ["HOWDAH_RUNS"] = str(options.runs.resolve())  # its arguments may lack --runs
     os.chdir(directory)
     os.execv(OWN_PYTHON[0], [*OWN_PYTHON, "-m", "howdah.command.main", *arguments])

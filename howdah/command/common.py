@@ -79,7 +79,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def workers_of(options: argparse.Namespace) -> Place:
-    """Where the runs are made. Raises HowdahError for what names no place."""
+    """Return where the runs are to be made. Raise HowdahError if the options name no valid place."""
     return read_place(options.scheduler, options.cluster, options.tls, options.store)
 
 
@@ -90,7 +90,7 @@ def check_jobs(options: argparse.Namespace) -> None:
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -135,13 +135,13 @@ def add_machines_option(parser: argparse.ArgumentParser) -> None:
 
 
 def use_machines(options: argparse.Namespace) -> None:
-    """Name the machines to this process and to those that will make the runs."""
+    """Set the machines file in the environment, for this process and for those that will make the runs."""
     if options.machines is not None:
         os.environ[MACHINES_FILE] = str(options.machines.resolve())
 
 
 def load_plans(options: argparse.Namespace) -> tuple[Profile, Plans]:
-    """The profile that ``add_profile_options`` asked for, and the plan of each of its runs."""
+    """Load the profile that the options of ``add_profile_options`` name, and compile the plan of each of its runs."""
     use_machines(options)
     kernel = options.kernel
     if kernel is not None and Path(kernel).exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah compare``: algorithms, kernels, experiments or runs side by side."""
+"""``howdah compare``: show algorithms, kernels, experiments or runs side by side."""
 
 from __future__ import annotations
 

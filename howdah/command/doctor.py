@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah doctor``: what each engine needs, what is missing here, and what to do about it."""
+"""``howdah doctor``: what each engine needs, what is missing on this machine, and how to get it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MARK = {"ok": ("✓", "green"), "missing": ("✕", "red"), "note": ("i", "yello
 
 
 _OLD_DAYS = 180
-_LIMIT_S = 5.0  # nobody waits longer to be told what is wrong
+_LIMIT_S = 5.0  # for all checks together
 
 
 class Doctor(CommandAnswer, shape="doctor"):
@@ -69,8 +69,8 @@ __all__ = ["EngineCheck", "examine"]
 
 
 def examine(limit_s: float = _LIMIT_S) -> list[EngineCheck]:
-    """All checks of all engines, and of what every engine's results go through."""
-    cache = Cache(cache_place())  # the checks are for a machine where it cannot be used, too
+    """Run the checks of all engines, and those of the parts that all engines share."""
+    cache = Cache(cache_place())  # works where the cache is unusable; _cache() reports that
     groups: list[tuple[str, Callable[[], list[EngineCheck]]]] = [
         ("uml", lambda: needs.checks(cache=cache)),
         ("uml", lambda: [_perf()]),
@@ -84,7 +84,8 @@ def examine(limit_s: float = _LIMIT_S) -> list[EngineCheck]:
 
 
 def _within(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineCheck]]]]) -> list[EngineCheck]:
-    """Side by side, in their order; what has not answered by then is said to be open."""
+    """Run all groups of checks in parallel and return their results in order. A group that does not finish within
+    ``limit_s`` is reported as unanswered."""
     answers: list[list[EngineCheck] | BaseException | None] = [None] * len(groups)
 
     def ask(number: int) -> None:
@@ -109,11 +110,11 @@ def _within(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineChec
         else:
             said = f"no answer within {limit_s:.0f} s: this machine is busy, or something hangs"
             found += [EngineCheck(engine, "checks", NOTE, said, "Run it again.")] if answered is None else answered
-    return list(dict.fromkeys(found))  # an engine's checks meet the same bundle
+    return list(dict.fromkeys(found))  # several checks of an engine may report the same bundle
 
 
 def _bundles(cache: Cache) -> list[EngineCheck]:
-    """What was built elsewhere: how old it is, and who vouches for it. Raises HowdahError for one that is not whole."""
+    """Check the age and the signer of every bundle in use. Raise HowdahError for an incomplete bundle."""
     return [_bundle(each) for each in bundles(cache)]
 
 
@@ -139,7 +140,7 @@ def _cache() -> EngineCheck:
 
 
 def _perf() -> EngineCheck:
-    """Tried: it may be installed and not allowed to look."""
+    """Try perf: it may be installed but not permitted."""
     problem = profiler.trial()
     if problem is None:
         return EngineCheck("uml", "perf", OK, "tried: processor time can be split by function (collect: {cpu: true})")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah figure``: figures for papers, from runs and experiments."""
+"""``howdah figure``: draw figures for papers from runs and experiments."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _found(runs: Path, name: str) -> Path:
-    """The experiment or run. For a figure's name in its place the error says how to ask for it."""
+    """Find an experiment or run. If the name is a figure's, the error explains ``--figure``."""
     try:
         return find(runs, name)
     except HowdahError as error:
@@ -107,7 +107,7 @@ def _found(runs: Path, name: str) -> Path:
 
 
 def execute(options: argparse.Namespace) -> int:
-    source_date()  # matplotlib, which takes it, says nothing of where a wrong one is
+    source_date()  # check SOURCE_DATE_EPOCH first: matplotlib's error does not name the variable
     paths = [_found(options.runs, name) for name in options.what]
     experiments = [read_results(path, workers=cores()) for path in paths]
     choice = Choice(
@@ -144,7 +144,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _words(options: argparse.Namespace, names: list[str], written: list[Path], format_: str) -> list[str]:
-    """The options that draw the same again, all in one place."""
+    """Return the options that draw the same figures again into one directory."""
     lists = {"--figure": options.figure or [], "--algorithm": options.algorithm}
     values = {"--width": options.width, "--height": options.height, "--point": options.point, "--flow": options.flow}
     values |= {"--repetition": options.repetition, "--measure": options.measure, "--format": format_}
@@ -157,7 +157,7 @@ def _words(options: argparse.Namespace, names: list[str], written: list[Path], f
 
 
 def _beside(figures: dict[str, Path], experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Path]:
-    """The caption of each figure, and what is drawn where that is wanted."""
+    """Write each figure's caption, and with ``with_data`` its data as CSV. Return the files written."""
     found = []
     for name, figure in figures.items():
         caption = figure.with_name(f"{figure.stem}.caption.txt")
@@ -185,7 +185,7 @@ def _list(possible: dict[str, str | None], words: dict[str, str], as_json: bool)
 
 
 def _format(asked: str | None, output: Path | None) -> str:
-    """As asked, or as the file's name ends. Raises HowdahError where the two differ."""
+    """Return the requested format, or that of the output's name. Raise UsageError if the two differ."""
     named = output.suffix.removeprefix(".").lower() if output is not None and not output.is_dir() else ""
     if named in FORMATS and asked not in (None, named):
         raise UsageError(f"--format {asked} does not fit the name", where=str(output))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and polite signals: the first interrupts a command, further ones do not interrupt it while it cleans up."""
+"""Handle Ctrl-C, SIGTERM and SIGHUP: the first one interrupts a command; later ones do not interrupt its cleanup."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PATIENCE = b"howdah: cleaning up; a moment\n"
-_PATIENCE_AFTER_S = 2.0  # removing a kernel that was half built can take twenty seconds
+_PATIENCE_AFTER_S = 2.0  # removing a half-built kernel can take twenty seconds
 _AGAIN_S = 0.02
 LONGEST_IMPORT_S = 10.0
 RUNS_KEPT = "finished runs are kept, unfinished ones were removed; "
@@ -22,7 +22,7 @@ _UNTOUCHED = "runs are as they were; the same command begins again"
 
 
 def what_is_kept(options: argparse.Namespace) -> str:
-    """What there is after Ctrl-C, and how to go on: the default ``interrupted`` of a command's parser."""
+    """Return what remains after Ctrl-C and how to continue. A command's parser sets the text as ``interrupted``."""
     said = str(getattr(options, "interrupted", _UNTOUCHED))
     if said == RUNS_KEPT:
         again = " without --again" if getattr(options, "again", False) else ""
@@ -31,12 +31,13 @@ def what_is_kept(options: argparse.Namespace) -> str:
 
 
 class _Interrupt:
-    """Raises KeyboardInterrupt once, where it reaches the command.
+    """Raise KeyboardInterrupt once, at a point where it reaches the command.
 
-    Raised while a module loads, it may be lost: libraries written in C turn it into an ImportError of their own.
-    So it waits until the module has loaded, but not for ever: the module may be the user's, and never end.
-    Raised in a ``__del__`` or in a callback of the garbage collector, Python prints it and goes on.
-    So it is raised again afterwards, and nothing is printed.
+    While a module loads, the exception may be lost: libraries written in C turn it into an ImportError. So it is
+    delayed until the module has loaded, but at most LONGEST_IMPORT_S: a user's module may never finish.
+
+    In a ``__del__`` method or a callback of the garbage collector, Python only prints the exception and goes on. So it
+    is raised again afterwards, and nothing is printed.
     """
 
     def __init__(self) -> None:
@@ -48,14 +49,14 @@ class _Interrupt:
         sys.unraisablehook = self._not_raised
 
     def hear(self, _number: int, frame: FrameType | None) -> None:
-        """The handler of every signal that interrupts."""
+        """Handle a signal that interrupts."""
         if self.raised:
             _ask_for_patience()
             return
         self._raise(frame)
 
     def end(self) -> None:
-        """Be as if it had never been; but one that was raised leaves the handlers to what cleans up."""
+        """Undo all changes to timers and hooks. After an interrupt, the SIGALRM handler stays for the cleanup."""
         sys.unraisablehook = self._before_hook
         if self._heard_at is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -75,7 +76,7 @@ class _Interrupt:
         raise self._kind
 
     def _raise_later(self) -> None:
-        # A timer, not a thread: whatever was interrupted may be starting one, or fork.
+        # A timer instead of a thread: the interrupted code may be starting a thread or forking.
         signal.signal(signal.SIGALRM, lambda _number, frame: None if self.raised else self._raise(frame))
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
@@ -90,11 +91,11 @@ class _Interrupt:
 
 def _ask_for_patience() -> None:
     with contextlib.suppress(OSError):
-        os.write(2, _PATIENCE)  # not through a stream, which the interrupted code may be writing to
+        os.write(2, _PATIENCE)  # not sys.stderr: the interrupted code may be writing to it
 
 
 def _is_loading(frame: FrameType | None) -> bool:
-    """Whether an ``import`` is under way: nothing else calls Python's own function of this name."""
+    """Return whether an ``import`` is in progress: only import calls Python's internal function of this name."""
     while frame is not None:
         code = frame.f_code
         if code.co_name == "_find_and_load" and code.co_filename == "<frozen importlib._bootstrap>":
@@ -105,10 +106,11 @@ def _is_loading(frame: FrameType | None) -> bool:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """The first signal raises KeyboardInterrupt; a later one is answered with a line on standard error.
+    """Make the first signal raise KeyboardInterrupt and later ones print a line on standard error.
 
-    Cleaning up is short, and what it leaves half done nobody would find: a second Ctrl-C must not end it. kill -9 does,
-    and the next command removes what that leaves. A command whose Ctrl-C its parent ignores (nohup) ignores it too.
+    Cleanup is short, and nobody would find what a half-done one leaves, so a second Ctrl-C must not end it. ``kill -9``
+    does; the next command removes what it leaves. A signal that the parent ignores (nohup) stays ignored, except
+    SIGTERM.
     """
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     interrupt = _Interrupt()
@@ -121,5 +123,5 @@ def interruptible() -> Iterator[None]:
         interrupt.end()
         if not interrupt.raised:
             for number, handler in before.items():
-                if handler is not None:  # None: not set by Python, and so never changed
+                if handler is not None:  # None: not installed by Python, so never replaced
                     signal.signal(number, handler)

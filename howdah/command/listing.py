@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah list``: profiles, algorithms, kernels, receivers, stacks, metrics and runs."""
+"""``howdah list``: print profiles, algorithms, kernels, receivers, stacks, metrics or runs."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from howdah.record.model import FilePart
 from howdah.work.catalogue import GROUPS, ShippedProfile, entries, expected_s
 
 if TYPE_CHECKING:
-    from howdah.work.results import Listed  # and pyarrow
+    from howdah.work.results import Listed  # loads pyarrow
 
-_BESIDE = 120  # columns from which a profile's description stands beside its name
+_BESIDE = 120  # the terminal width from which a profile's description is beside its name
 _COST = "The time beside a profile is expected of one core; runs are made side by side, one a core."
 _OVER_CUBIC = BASES["cubic"]
 
 
 class _Row(FilePart):
-    """Of a list, made of the attributes of what is listed."""
+    """A row of a list, made from the attributes of the listed object."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
 def _called(what: str) -> Any:
-    """A field with the name of what is listed."""
+    """A field that has the object's ``name`` and is called after the kind of object."""
     return Field(validation_alias=AliasChoices(what, "name"))
 
 
@@ -84,7 +84,7 @@ class ListedAlgorithm(_Row):
 
 
 def _algorithm_lines(found: Sequence[Algorithm], width: int) -> list[str]:
-    """Plug-ins once: each is there over reno, and over cubic by its name with an ending."""
+    """List each plug-in once, although it exists over reno and, with a suffix in its name, over cubic."""
     own, plug_ins = [], []
     for each in found:
         if each.builtin:
@@ -111,7 +111,7 @@ def built_kernels(cache: Cache) -> Iterator[Kernel]:
 
 
 def _kernel_lines(found: Sequence[Kernel], width: int) -> list[str]:
-    """Those in the cache, then those that a set of patches makes and nobody has built yet."""
+    """List the kernels in the cache, then those of the shipped patch sets that are not built yet."""
     rows = [
         {
             "kernel": each.name,
@@ -146,7 +146,7 @@ class ListedReceiver(_Row):
 
 
 def _receiver_lines(found: Sequence[Receiver], width: int) -> list[str]:
-    """Behaviours, which of them are emulated, and after what: each source once, with those that follow it."""
+    """List the behaviours, which of them are emulated, and each source once with the behaviours that follow it."""
     lines = glossary([(each.name, f"{'emulated: ' if each.emulated else ''}{each.summary}") for each in found], width)
     followers: dict[str, list[str]] = {}
     for each in found:
@@ -164,7 +164,7 @@ class ListedStack(_Row):
 
 
 def _stacks() -> Iterator[ListedStack]:
-    """The kernel's own, then those that are shipped."""
+    """The kernel's own stack, then the shipped ones."""
     yield ListedStack(stack=LINUX, summary=RECEIVERS[LINUX].summary, needs=[])
     for name in shipped_stacks():
         section = read_stack(STACKS / f"{name}.yaml").section
@@ -199,7 +199,7 @@ class ListedRun(_Row):
 
 
 def _runs_there(runs: Path) -> Iterator[Listed]:
-    from howdah.work.results import listed  # and pyarrow
+    from howdah.work.results import listed  # loads pyarrow
 
     for index in experiment_indexes(runs):
         if not index.parent.is_symlink():
@@ -216,7 +216,8 @@ def _run_lines(found: Sequence[Listed], width: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _List:
-    """One thing that can be listed: what it is, what finds it, a row of it for programs, and lines for people."""
+    """One kind of list: its description, the function that finds its objects, the row class for JSON, and the function
+    that formats lines for people."""
 
     about: str
     found: Callable[[Path], Iterable[Any]]

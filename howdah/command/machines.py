@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah machines``: experiments across several machines. Virtual ones are started, set up and taken down."""
+"""``howdah machines``: run experiments across several machines; start, set up and stop virtual ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Execute = Callable[[argparse.Namespace], int]
 
 
 class Machines(CommandAnswer, shape="machines"):
-    """Of 'howdah machines', by its action: what there is of it is in docs/json.md."""
+    """Result of 'howdah machines'. Its fields depend on the action (docs/json.md)."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]
 
 
 def _as_given(options: argparse.Namespace, path: Path) -> str:
-    """A path below the directory of machine sets, which begins as the person wrote that."""
+    """Return a path below the directory of machine sets, written relative to that directory as the user gave it."""
     return str(options.machine_sets / path.relative_to(options.machine_sets.resolve()))
 
 
@@ -131,7 +131,7 @@ def _up(options: argparse.Namespace) -> int:
 def _provision(options: argparse.Namespace) -> int:
     machine_set, directory = _machine_set_and_directory(options)
     if machine_set.virtual is not None:
-        Fleet.load(options.file, options.machine_sets)  # it is up, or this says that it is not
+        Fleet.load(options.file, options.machine_sets)  # raises HowdahError unless they are up
     write_inventory(machine_set, directory, options.file, read_state(directory.state))
     with locked(directory.path, "howdah machines provision"):
         found = provision(directory, build_tools(Cache()).launch, Telling(options.json))
@@ -144,7 +144,7 @@ def _provisioned_lines(found: Provisioned) -> list[str]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """A machine set that is up stays up; one that is not is started for this, and ends with it."""
+    """Run a profile. A machine set that is up stays up; one that is down is started first and stopped afterwards."""
     machine_set, directory = _machine_set_and_directory(options)
     _require_virtual(machine_set, options.file)
     write_inventory(machine_set, directory, options.file)
@@ -168,7 +168,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _howdah(arguments: list[str]) -> int:
-    """``howdah run`` within this process: the machines end with it."""
+    """Call ``howdah run`` in this process, so that the machines end with it."""
     parser = argparse.ArgumentParser(prog="howdah run")
     run.arguments(parser)
     return run.execute(parser.parse_args(arguments))
@@ -259,10 +259,10 @@ def _require_virtual(machine_set: MachineSet, file: Path) -> None:
 
 
 class Telling:
-    """Each thing that is done on a line of standard error, once; nothing with --json.
+    """Print each step once, on a line of standard error; print nothing with --json.
 
-    A reader that leaves (``howdah machines down FILE 2>&1 | head -1``) does not stop what is done: machines half
-    switched off would be left behind.
+    A reader that closes the pipe (``howdah machines down FILE 2>&1 | head -1``) must not stop the command: it would
+    leave machines half switched off.
     """
 
     def __init__(self, quiet: bool) -> None:

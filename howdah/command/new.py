@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah new``: a commented profile from a few options, or from a few questions on a terminal."""
+"""``howdah new``: write a commented profile from a few options, or from questions on a terminal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from howdah.profile.draft import (
 )
 from howdah.work.catalogue import expected_s, profile_core_s, shipped_profiles
 
-_FLOWS_OF_A_TWIN = 16  # that are read for what competed with it
+_FLOWS_OF_A_TWIN = 16  # flows to read, to find what competed with the one to reproduce
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _EXAMPLES = """\
 On a terminal, without options, it asks for each of them. An option that is not given has its default.
@@ -50,15 +50,15 @@ On a terminal, without options, it asks for each of them. An option that is not 
 
 @dataclasses.dataclass(frozen=True)
 class _Question:
-    """An answer that is needed: the field of the draft, how it is asked for, and what reads it."""
+    """One setting of a draft: its field, the text of its question, and the function that parses the answer."""
 
     field: str
     words: str
     check: Callable[[str], Any]
     example: str = ""
-    of_a_path: bool = False  # not asked where another path is taken
-    asked: bool = True  # on a terminal; the others are options alone
-    of_link: bool = False  # which every path can have, another's too
+    of_a_path: bool = False  # a property of the path, not asked with --like
+    asked: bool = True  # asked on a terminal; otherwise only an option
+    of_link: bool = False  # a property of the link, which can be added to the path of --like
 
     @property
     def default(self) -> str:
@@ -154,7 +154,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
-    """The profile of a recorded flow. Options of a draft do not go with it."""
+    """Write the profile of a recorded flow. Raise ProfileError for options of a draft, which cannot be combined with
+    it."""
     for question in _QUESTIONS:
         if getattr(options, question.field) is not None:
             raise ProfileError(
@@ -162,7 +163,7 @@ def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
             )
     if options.like is not None:
         raise ProfileError("--like and --from are both given; give one")
-    from howdah.explain.read import MOST_FLOWS, read_files  # only this needs them
+    from howdah.explain.read import MOST_FLOWS, read_files  # only needed here
     from howdah.explain.twin import twin_text
     from howdah.work.display import Display
 
@@ -214,7 +215,7 @@ def _answered(options: argparse.Namespace, name: str, asks: bool) -> Draft:
         written = getattr(options, question.field)
         if written is not None:
             given[question.field] = _checked(question, written)
-    if asks and not given:  # with options, a line that was copied from a page needs no answers
+    if asks and not given:  # a command with options, such as one copied from a page, asks nothing
         for question in (each for each in _QUESTIONS if each.asked):
             given[question.field] = _asked(question.words, question.default, question.check)
     return Draft(name, **given)
@@ -229,7 +230,7 @@ def _checked(question: _Question, written: str) -> Any:
 
 
 def _check_like(text: str) -> str:
-    """A shipped path by its name, with or without the directory, or a file."""
+    """Return the name of a shipped path, given with or without its directory, or the path of a file."""
     if Path(text).is_file():
         return str(Path(text).resolve())
     shipped = shipped_profiles()
@@ -250,8 +251,7 @@ def _below_profiles(file: Path) -> str:
 
 
 def _asked(words: str, default: str, check: Callable[[str], Any]) -> Any:
-    """The answer to a question; Enter takes the default, and what is refused is asked again. Raises HowdahError at the
-    end of the input."""
+    """Ask until the answer is valid; Enter accepts the default. Raise HowdahError at the end of the input."""
     while True:
         write_stdout(f"{words} [{default}]: ")
         sys.stdout.flush()

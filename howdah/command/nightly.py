@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah nightly``: run a suite, compare every measure with the baseline, say what has become worse."""
+"""``howdah nightly``: run a suite, compare every measure with the baseline, and report regressions."""
 
 from __future__ import annotations
 
@@ -187,7 +187,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _explain(night: Night, display: Display) -> None:
-    """Reports of experiments with a failing cell. A commit with the kernel of another has no runs of its own."""
+    """Write a report of each experiment with a failing cell. A commit that shares another's kernel has no runs of its
+    own."""
     for name in dict.fromkeys(
         cell.experiment for cell in night.failing if cell.problem is None and cell.state not in ("new", "gone")
     ):
@@ -199,7 +200,7 @@ def _explain(night: Night, display: Display) -> None:
 
 
 def _conclude(night: Night, options: argparse.Namespace) -> int:
-    """Write the night, say what it found, and the exit code."""
+    """Write the night's files, print its findings, and return the exit code."""
     place = write_night(night)
     write_copies(night, options.ktap, options.mail)
     if options.json:
@@ -213,7 +214,7 @@ def _conclude(night: Night, options: argparse.Namespace) -> int:
 
 
 def _range(suite: Suite, options: argparse.Namespace) -> int:
-    """Every commit of a range against the one before it, or against the range's start."""
+    """Compare every commit of a range with the one before it, or with the start of the range."""
     check_engine(suite)
     commits = Range(options.tree)
     span = commits.span(options.range, options.last, options.against)
@@ -242,7 +243,7 @@ def _range(suite: Suite, options: argparse.Namespace) -> int:
 
 
 def _suite(options: argparse.Namespace) -> Suite:
-    """A suite's file, or the claims that ``--claims`` names."""
+    """Read the suite's file, or make a suite of the claims that ``--claims`` names."""
     if not options.claims:
         if options.quick or options.kernel:
             raise UsageError("--quick and --kernel are for --claims", hint="A suite sets them for each item.")
@@ -258,7 +259,7 @@ def _suite(options: argparse.Namespace) -> Suite:
 
 
 def _profiles(names: list[str]) -> dict[str, Path]:
-    """The profiles of these names; that of a set, such as an atlas' entry, stands for several."""
+    """Find the profiles of these names. The name of a set, such as an atlas entry, means several profiles."""
     found: dict[str, Path] = {}
     sets: dict[str, list[str]] = {}
     for each in extensions("sets").values():
@@ -279,7 +280,7 @@ def _count(text: str) -> int:
 
 
 def _find(name: str) -> Path:
-    """A path as given, or a shipped suite by its name without ``.yaml``."""
+    """Return a path as given, or that of a shipped suite named without ``.yaml``."""
     given = Path(name)
     if given.exists() or given.suffix in (".yaml", ".yml") or "/" in name:
         return given
@@ -306,7 +307,7 @@ def _compare(
 
 
 def _forgotten(baseline: Baseline, suite: Suite, wanted: Wanted) -> list[str]:
-    """Experiments that the baseline has and the suite has not: a suite that has shrunk should not look green."""
+    """Name the experiments that only the baseline has, because a suite that lost experiments should not pass."""
     if any(slugs is not None for slugs in wanted.values()) or len(wanted) < len(suite.series):
         return []
     known = {one.name for one in suite.series}
@@ -320,9 +321,8 @@ def _forgotten(baseline: Baseline, suite: Suite, wanted: Wanted) -> list[str]:
 def _accept(
     baseline: Baseline, sheets: dict[str, NightSheet], wanted: Wanted, problems: list[str], options: argparse.Namespace
 ) -> int:
-    """Store the sheets. A run that does not count is stored as such: it can regress no further, and this says so.
-
-    Raises HowdahError where no run counts at all: it would be a baseline of nothing.
+    """Store the sheets as the baseline. Runs that do not count are stored as such and reported, since they cannot
+    regress. Raise HowdahError if no run counts at all: the baseline would be empty.
     """
     uncounted = 0
     runs = [each for sheet in sheets.values() for cell in sheet.cells.values() for each in cell.repetitions.values()]
@@ -355,7 +355,8 @@ def _accept(
 
 
 def _power(baseline: Baseline, suite: Suite, wanted: Wanted, options: argparse.Namespace) -> int:
-    """Print the table. Raises HowdahError where no cell of the suite has a baseline, whose spread it takes."""
+    """Print the table of regressions that the suite finds. Raise HowdahError if no cell has a baseline to take spread
+    from."""
     power = power_of(baseline, suite, wanted)
     if options.json:
         answer(NightlyPower.over(power))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah pack``: runs or experiments as one file that can be mailed; ``howdah unpack``: such a file as runs."""
+"""``howdah pack``: write runs or experiments as one file; ``howdah unpack``: restore them from such a file."""
 
 from __future__ import annotations
 

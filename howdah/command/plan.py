@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah plan``: print everything a run would do, in order, and do nothing."""
+"""``howdah plan``: print in order everything that a run would do, without doing it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _plain(plan: Plan) -> dict[str, Any]:
-    """The places of parameters as in run.json."""
+    """Return a plan as JSON, with the paths of parameters as in run.json."""
     places = {name: from_here(place) for name, place in plan.parameter_places.items()}
     steps = {"operations": encoded(plan.operations), "timeline": encoded(plan.timeline)}
     plain = dataclasses.asdict(dataclasses.replace(plan, operations=[], timeline=[]))
@@ -63,7 +63,7 @@ def _plain(plan: Plan) -> dict[str, Any]:
 
 
 def _cost(profile: Profile, overrides: list[str]) -> str:
-    """What the runs are expected to cost as the profile is written, and over the grid of what is unknown."""
+    """Return the expected cost of the runs as written, and that of the grid of unknown values."""
     written = profile if not profile.with_unknowns else load(profile.path, overrides)
     whole = profile if profile.with_unknowns else load(profile.path, overrides, unknowns=True)
     cost, most = profile_core_s(written), profile_core_s(whole)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah report``: make the HTML report of an experiment again, from its directory alone."""
+"""``howdah report``: make the HTML report of an experiment again, using only its directory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah run``: run every cell of a profile, judge it, and report it."""
+"""``howdah run``: run every cell of a profile, judge the runs, and report them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from howdah.work.results import judged_claims
 if TYPE_CHECKING:
     from howdah.record.result import Experiment
 
-INDEXED_RUNS = 100  # fewer are read in a second
+INDEXED_RUNS = 100  # the fewest runs whose rows are made as they end; fewer are read within a second
 
 
 class _IndexJudged(ExperimentIndex):
@@ -61,7 +61,7 @@ class _IndexJudged(ExperimentIndex):
 
 
 class RunMade(_IndexJudged, CommandAnswer, shape="run"):
-    """experiment.json, with the claims."""
+    """The content of experiment.json, and the claims."""
 
     experiment: str
     report: str | None
@@ -116,7 +116,7 @@ def execute(options: argparse.Namespace) -> int:
             raise errors[0]
         index = read_index(experiment.index)
         claims = judged_claims(experiment.path)
-        from howdah.report.results import read_shown  # and pyarrow
+        from howdah.report.results import read_shown  # loads pyarrow
 
         made = read_shown(experiment.path)
         page = None
@@ -145,11 +145,11 @@ def _shown(options: argparse.Namespace) -> Iterator[Display | Events]:
 
 @contextmanager
 def _indexed(listen: Listener, runs: int) -> Iterator[Listener]:
-    """Of many runs the rows that ``howdah.load`` gives are made as they end."""
+    """For many runs, prepare the rows of ``howdah.load`` as the runs end."""
     if runs < INDEXED_RUNS:
         yield listen
         return
-    from howdah.library.growing import Growing  # and all of pyarrow
+    from howdah.library.growing import Growing  # loads all of pyarrow
 
     growing = Growing(listen)
     with growing:
@@ -166,7 +166,7 @@ def _conclude(
     page: Path | None,
     over: tuple[list[str], Twin | None],
 ) -> int:
-    from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
+    from howdah.report.ending import ending, results  # loads pyarrow, but nothing that only pages need
     from howdah.report.found import found
     from howdah.report.source import TableSource
 
@@ -203,7 +203,7 @@ def _exit_code(index: ExperimentIndex, claims: ClaimsFile, outcomes: list[Outcom
 
 
 def _explained(experiment: ExperimentDirectory, outcomes: list[Outcome]) -> dict[tuple[str, ...], list[str]]:
-    """Why runs are invalid, where the person looks first: what is said, to the runs that it is said of."""
+    """Return why runs are invalid, or failed: the names of the runs by the reasons that they share."""
     found: dict[tuple[str, ...], list[str]] = {}
     for outcome in outcomes:
         if outcome.verdict != "invalid":

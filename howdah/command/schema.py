@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah schema``: where the JSON Schema of profiles or of suites is, for an editor."""
+"""``howdah schema``: print the path of the JSON Schema of profiles or suites, for an editor."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah search``: the smallest candidate of a profile's ``search:`` on which a claim fails."""
+"""``howdah search``: find the smallest candidate of a profile's ``search:`` section on which a claim fails."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _check_corpus(corpus: Path | None) -> None:
-    """Raises HowdahError where nothing can be kept there, which a search should not end with."""
+    """Raise HowdahError unless files can be written to the directory, before the search rather than at its end."""
     if corpus is None:
         return
     try:

@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Files that are not those that were recorded are not signed."""
+    """Sign runs or experiments. Raise HowdahError if a file differs from its recorded digest."""
     written = []
     for path in [find(options.runs, name) for name in options.what]:
         for run in runs_below(path):

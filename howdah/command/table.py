@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah table``: results, differences or completion times for a paper, as LaTeX, Markdown, CSV or text."""
+"""``howdah table``: print results, differences or completion times for a paper as LaTeX, Markdown, CSV or text."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise UsageError for an option that the table does not take, and for an unknown measure."""
+    """Raise UsageError for an unknown measure and for an option that does not apply to the table."""
     if options.measure and options.of == _COMPLETION:
         raise UsageError("--measure is of results and differences, not of completion", hint="leave it out")
     if options.limits is not None and options.of != _COMPLETION:
@@ -93,7 +93,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _limits(text: str) -> list[int]:
-    """Bytes. Raises UsageError."""
+    """Parse the limits of size classes, in bytes. Raise UsageError unless they are positive and distinct."""
     try:
         found = [parse_size(part) for part in text.split(",")]
     except QuantityError as error:

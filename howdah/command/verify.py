@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah verify``: whether runs are what they say they are."""
+"""``howdah verify``: check that runs are unchanged and that their results follow from their records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _execute(options: argparse.Namespace, place: Path) -> int:
-    packs: dict[str, str] = {}  # where they are unpacked, and their names
+    packs: dict[str, str] = {}  # name of a pack by the path it is unpacked to
     paths = [path for name in options.what for path in _paths(options, name, place, packs)]
     signed = options.signature or options.allowed_signers is not None or options.public_key is not None
     reports: list[Report] = []
@@ -98,7 +98,7 @@ def _execute(options: argparse.Namespace, place: Path) -> int:
 
 
 def _paths(options: argparse.Namespace, name: str, place: Path, packs: dict[str, str]) -> list[Path]:
-    """A directory, or those that a pack has, which is unpacked to a place that does not stay."""
+    """Return the directory of an experiment or run, or the experiments of a pack, unpacked to a temporary directory."""
     if not Path(name).is_file():
         if name.endswith(SUFFIX) and not Path(name).exists():
             raise HowdahError("there is no such pack", where=name, hint="'howdah pack' writes one.")
@@ -109,7 +109,8 @@ def _paths(options: argparse.Namespace, name: str, place: Path, packs: dict[str,
 
 
 def _verify(path: Path, options: argparse.Namespace, display: Display, place: Path) -> list[Report]:
-    """The experiment's own files and each of its runs, several at a time; runs are made again one by one."""
+    """Verify an experiment's own files and, in parallel, each of its runs. With ``--rerun``, make the runs again one by
+    one."""
     runs = runs_below(path)
     own = [] if options.digests_only or not (path / "experiment.json").exists() else [verify_experiment(path)]
     with pool(options.jobs or cores()) as processes:
@@ -128,7 +129,7 @@ def _verify(path: Path, options: argparse.Namespace, display: Display, place: Pa
 
 
 def _signature(path: Path, options: argparse.Namespace) -> Report:
-    """Check a signature. One without a trusted key proves nothing and counts as a gap."""
+    """Check a signature. A signature without a trusted key proves nothing and is a gap."""
     report = Report(f"{path}{_SIGNATURE}")
     try:
         signed = check_signature(path, options.allowed_signers, options.public_key)
@@ -143,7 +144,7 @@ def _signature(path: Path, options: argparse.Namespace) -> Report:
 
 
 def _text(reports: list[Report], states: list[State]) -> str:
-    """Runs of which the same is to be said are said together; what differs is last, where a reader looks."""
+    """Return the report: one entry for runs with equal results; differences come last, where a reader looks."""
     homes = {str(Path(report.path).parent) for report in reports}
     alike: dict[object, list[Report]] = {}
     for report in reports:
