@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah bisect``: which commit of a kernel tree broke a claim."""
+"""``howdah bisect``: find the commit of a kernel tree that broke a claim."""
 
 from __future__ import annotations
 
