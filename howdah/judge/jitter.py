@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delays that packets draw for themselves: their distribution and their order before and after the flows, and whether
-packets kept their order while flows ran where the plan says so."""
+"""Check random delays of packets: their distribution and the packets' order before and after the flows, and the order
+while flows ran where the plan promises it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from howdah.plan.route import way
 from howdah.record.calibration import CalibrationRecord
 from howdah.record.verdict import ACCOUNTING, Check
 
-# Kolmogorov's distance times the root of the number, which equal distributions exceed once in 20 000 times.
+# Kolmogorov's distance times the root of the number of samples; equal distributions exceed it once in 20 000 cases.
 _MOST_DISTANCE = 2.3
 _REORDERED = ("TcpExtTCPSACKReorder", "TcpExtTCPTSReorder", "TcpExtTCPRenoReorder")
-_CERTAIN = 100  # so many that are expected do not stay away
+_CERTAIN = 100  # expected events from which on at least one is certain
 
 
 def jitter_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
-    """Of calibration-*.json; nothing where the file is missing, which is a failed check of its own."""
+    """Return the checks of calibration-*.json. Return none if the file is missing, which another check reports."""
     jitter = plan.path.jitter
     if jitter is None or not plan.calibration.enabled or found is None:
         return []
@@ -52,7 +52,7 @@ def jitter_checks(plan: Plan, stage: str, found: CalibrationRecord | None, toler
 
 
 def _table(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
-    """What packets to a host draw, as the plan has it; None where its line has nothing of it."""
+    """Return the delays that packets to a host draw in the plan; None if its delay line draws none."""
     hops = way(plan, start, end)
     last = (hops[-1].node, hops[-1].interface) if hops else None
     for line, netem in jitter_events(plan.timeline, 0):
@@ -64,13 +64,13 @@ def _table(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
 def _distribution(
     where: str, stage: str, delays: NDArray[np.float64], expected: NDArray[np.float64], tolerance: Tolerance
 ) -> Check:
-    """Kolmogorov's distance, and mean and spread: each to as many standard errors as random loss is allowed."""
+    """Check Kolmogorov's distance, mean and spread, with as many standard errors as random loss is allowed."""
     name = f"jitter {where}"
     measured = np.sort(delays[~np.isnan(delays)])
     if measured.size < 2:
         return Check(name, stage, False, f"of the packets that measure the jitter {where} none came", unit="ratio")
     mean, deviation = float(expected.mean()), float(expected.std())
-    # What is measured of a packet may be off by the clock; a step of the distribution is as wide.
+    # The clock's error widens each step of the distribution.
     slack = tolerance.delay_us
     below = np.searchsorted(expected, measured - slack, side="right") / expected.size
     above = np.searchsorted(expected, measured + slack, side="left") / expected.size
@@ -107,7 +107,7 @@ def _order(
     spacing_us: int,
     tolerance: Tolerance,
 ) -> Check:
-    """Neighbours of which the later one came first: as many as two draws differ by more than the time between them."""
+    """Check how many neighbours overtook: as many as pairs of draws that differ by more than their spacing."""
     share = float(np.searchsorted(expected, expected - spacing_us, side="left").mean() / expected.size)
     steps = np.diff(came)
     pairs = int((~np.isnan(steps)).sum())
@@ -122,8 +122,8 @@ def _order(
 
 
 def order_checks(plan: Plan, state: Snapshots | None) -> list[Check]:
-    """By the hosts' own counters, where the plan has a delay that varies. ``state`` is accounting.json; another check
-    says that it is missing."""
+    """Return the checks of packet order by the hosts' own counters, where the plan has a varying delay. ``state`` is
+    accounting.json; if it is missing, another check reports that."""
     path = plan.path
     asked = path.delay_variation.asked if path.delay_variation else None
     if state is None or not (asked or path.jitter):
@@ -143,7 +143,8 @@ def order_checks(plan: Plan, state: Snapshots | None) -> list[Check]:
 
 
 def _broken(plan: Plan, state: Snapshots) -> Check:
-    """Some came out of order, if as many were sent as make it certain, back to back at the bottleneck's rate."""
+    """Check that some packets came out of order if enough were sent, back to back at the bottleneck's rate, to make
+    that certain."""
     expected = 0.0
     frame_us = plan.path.frame_bytes * 8e6 / plan.path.rate_bits_per_second
     for sender, receiver in dict.fromkeys(flow.ends for flow in plan.flows):
@@ -159,5 +160,5 @@ def _broken(plan: Plan, state: Snapshots) -> Check:
 
 
 def _reordered(state: Snapshots) -> int:
-    """How often senders found that what they missed had not been lost (tcp_check_sack_reordering())."""
+    """Return how often senders detected reordering instead of loss (tcp_check_sack_reordering())."""
     return sum(sum(state.counter(name).values()) for name in _REORDERED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a link carried what its trace lets pass, when it lets it pass: the plan's trace against kernel counters."""
+"""Check that a link carried what its trace allows at the right times: the plan's trace against kernel counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COUNTED = ("passed", "used", "carried_bytes", "unused_bytes")
 
 
 def link_checks(directory: RunDirectory, data: Measured, tolerance: Tolerance) -> list[Check]:
-    """Two checks of each way that has a trace: of its opportunities, and of the bytes that left."""
+    """Return two checks for each direction that has a trace: of its opportunities, and of the bytes sent."""
     checks = []
     for reverse in (False, True):
         link = opportunities(data.plan, reverse=reverse)
@@ -40,8 +40,8 @@ def _name(link: LinkOpportunities) -> str:
 
 
 def _passed(link: LinkOpportunities, found: Samples, tolerance: Tolerance) -> Check:
-    """At every reading, the link has passed exactly as many opportunities as the trace has until that instant, and has
-    used or lost all of their bytes; it followed the trace from the epoch to the end of the flows."""
+    """Check that at every reading the link has passed exactly the trace's opportunities until then and has used or lost
+    all of their bytes. It must follow the trace from the epoch to the end of the flows."""
     name = _name(link)
     begun = np.flatnonzero(found["began_ns"] != MISSING) if len(found) else np.zeros(0, dtype=np.int64)
     if not begun.size or any((found[column][begun] == MISSING).any() for column in _COUNTED):
@@ -81,10 +81,10 @@ def _passed(link: LinkOpportunities, found: Samples, tolerance: Tolerance) -> Ch
 def _carried(
     data: Measured, link: LinkOpportunities, sent: Samples | None, columns: tuple[str, str], tolerance: Tolerance
 ) -> Check:
-    """Between any two readings of the kernel's own counter no more left than the opportunities carry, and no less where
-    the queue never ran empty; to a frame, part of which the opportunity before or behind may have carried.
+    """Check that between readings of the kernel's counter no more bytes left than the opportunities carry, and no fewer
+    where the queue never ran empty; to a frame, part of which a neighbouring opportunity may have carried.
 
-    The counter of the queue counts a packet when it is begun. A reading may be late by what a delay may be.
+    The queue's counter counts a packet when its transmission begins. A reading may be as late as a delay.
     """
     name = f"link {link.node} bytes"
     if sent is None or not all(len(sent) and sent.has(column) for column in columns):

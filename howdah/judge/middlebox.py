@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the hop below the delay lines did to packets what the plan says: by its counters and by those of hosts."""
+"""Check that the hop below the delay lines treated packets as planned, by its counters and those of hosts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _ECN_COUNTERS = ("IpExtInECT0Pkts", "IpExtInECT1Pkts", "IpExtInCEPkts")
 _CHECKSUM_COUNTERS = ("TcpInCsumErrors", "UdpInCsumErrors")
 _TOLD = "IcmpInDestUnreachs"
 _SACK_RECOVERIES = "TcpExtTCPSackRecovery"
-_MOST_UNSCALED = 65_535  # bytes of a window without a scale
+_MOST_UNSCALED = 65_535  # bytes: the largest window without scaling
 _SHOWN = 3
 
 
 @dataclass(frozen=True)
 class _Hop:
-    """One line's: the counters of its hop, and how many packets it let pass while it was off."""
+    """The hop of one delay line: its counters, and ``unseen``, the packets that it let pass while it was off."""
 
     at: tuple[str, str]
     ahead: bool
@@ -51,8 +51,8 @@ class _Hop:
 def middlebox_checks(
     directory: RunDirectory, data: Measured, state: Snapshots | None, tolerance: Tolerance
 ) -> list[Check]:
-    """``state`` is accounting.json. Nothing where the plan has no middlebox, and where accounting.json or a counter in
-    it is missing, which other checks say."""
+    """Return the checks; ``state`` is accounting.json. Return none without a middlebox, or if the file or a counter in
+    it is missing, which other checks report."""
     plan = data.plan
     asked = plan.path.middlebox
     if asked is None or state is None:
@@ -104,7 +104,7 @@ def _checks(
 
 
 def _active(hop: _Hop, readings: pa.Table, plan: Plan) -> Check:
-    """It treated at least what its queue sent between its readings while flows ran."""
+    """Check that the hop treated at least the packets that its queue sent between readings while flows ran."""
     name = f"middlebox active {hop.place}"
     samples = qdisc_samples(readings, *hop.at, HOP_HANDLE)
     inside = samples.time_ns[(samples.time_ns >= 0) & (samples.time_ns < plan.duration_us * 1000)]
@@ -117,7 +117,7 @@ def _active(hop: _Hop, readings: pa.Table, plan: Plan) -> Check:
 
 
 def _dropped(hop: _Hop, asked: Middlebox) -> Check:
-    """Exactly the packets that the list names, of those that came, and those that were too large."""
+    """Check that it dropped exactly the arriving packets that the list names, and those that were too large."""
     counted = hop.counted
     listed = int(np.searchsorted(asked.lost, counted["seen"], side="right")) if hop.ahead else 0
     expected = listed + counted["too_large"]
@@ -130,7 +130,7 @@ def _dropped(hop: _Hop, asked: Middlebox) -> Check:
 
 
 def _drawn(hop: _Hop, name: str, ratio: float, tolerance: Tolerance) -> Check:
-    """A binomial number of the packets that were not dropped; a packet that no checksum covers is not corrupted."""
+    """Check a binomial number of the packets that were not dropped. Packets without a checksum are not corrupted."""
     count = hop.counted["seen"] - hop.drops
     mean = ratio * count
     allowed = tolerance.deviations * math.sqrt(mean * (1 - ratio)) + 1
@@ -143,7 +143,7 @@ def _drawn(hop: _Hop, name: str, ratio: float, tolerance: Tolerance) -> Check:
 
 
 def _checksums(state: Snapshots, hops: list[_Hop]) -> Check:
-    """What was damaged is what the hosts found damaged: for TCP a loss."""
+    """Check that hosts found as many damaged packets as were corrupted; for TCP each is a loss."""
     damaged = sum(hop.counted["corrupted"] for hop in hops)
     unseen = sum(sum(state.counter(name).values()) for name in _CHECKSUM_COUNTERS)
     message = f"{damaged} packets were damaged, and hosts dropped {unseen} for a wrong checksum"
@@ -151,7 +151,7 @@ def _checksums(state: Snapshots, hops: list[_Hop]) -> Check:
 
 
 def _sizes(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> Check:
-    """By the hosts' own counters: so many bytes do not fit into as many packets of the MTU."""
+    """Check the MTU by the hosts' own counters of bytes and packets, which bound the average size."""
     link = plan.path.frame_bytes - plan.path.mtu_bytes
     worst, name = 0, ""
     for flow in plan.flows:
@@ -173,7 +173,7 @@ def _sizes(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> 
 
 
 def _told(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> Check:
-    """ICMP messages that hosts got: one for each packet that was too large, where the hop answers; otherwise none."""
+    """Check the ICMP messages that hosts received: one for each too large packet if the hop answers, else none."""
     large = sum(hop.counted["too_large"] for hop in hops)
     expected = large if asked.answers else 0
     got = sum(state.counter(_TOLD).values())
@@ -188,7 +188,7 @@ def _told(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> C
 
 
 def _ecn(plan: Plan, state: Snapshots, hops: list[_Hop]) -> Check:
-    """What hosts received with ECT or CE; after the flows' time, when the hop is off, the rest may have it."""
+    """Check that hosts received no packets with ECT or CE, except after the flows' time, when the hop is off."""
     hosts = {host.name for host in plan.hosts if host.role != "router"}
     got = sum(count for name in _ECN_COUNTERS for host, count in state.counter(name).items() if host in hosts)
     allowed = sum(hop.unseen for hop in hops)
@@ -198,8 +198,8 @@ def _ecn(plan: Plan, state: Snapshots, hops: list[_Hop]) -> Check:
 
 
 def _options(plan: Plan, data: Measured, asked: Middlebox, state: Snapshots) -> Check:
-    """By what follows from an option: segments are shorter by a time stamp, windows above 64 KiB have a scale, and
-    the kernel counts recoveries by SACK."""
+    """Check that options are stripped by their effects: timestamps make segments shorter, window scale allows windows
+    above 64 KiB, and the kernel counts recoveries by SACK."""
     found = []
     senders = {flow.id: data.info[flow.id] for flow in plan.flows if flow.is_tcp}
     if OPTIONS["timestamps"] in asked.strips:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""verdict.json: was the path what it claimed to be, and is everything recorded?"""
+"""Write verdict.json: was the path what the plan says, and was everything recorded?"""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ _Kind = TypeVar("_Kind")
 
 
 def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> Verdict:
-    """Make every check and write verdict.json. Any check that fails makes the run *invalid*.
+    """Make every check and write verdict.json. A failed check makes the run *invalid*.
 
-    A check that could not be made (``ok`` null) does not: its message says why. A check whose data should be there
-    and are not fails. ``data`` are the tables, where they were read already. Raises HowdahError if there are none.
+    A check that could not be made (``ok`` null) does not: its message says why. A check whose data are missing although
+    they should exist fails. ``data`` are the tables if they were read already. Raise HowdahError if there are no
+    tables.
     """
     tolerance = tolerance_of(plan)
     data = data or load(directory, plan)
@@ -64,7 +65,7 @@ def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> 
 def _kernel_checks(
     directory: RunDirectory, data: Measured, agent: AgentRecord | None, tolerance: Tolerance
 ) -> list[Check]:
-    """Of a run on real kernels; ``agent`` is agent.json, None if it is missing."""
+    """Return the checks of a run on real kernels. ``agent`` is agent.json, None if it is missing."""
     plan, raw = data.plan, directory.raw
     before, after = (read_calibration(raw / f"calibration-{stage}.json") for stage in ("before", "after"))
     idle = idle_of(directory, plan)
@@ -114,7 +115,7 @@ def _kernel_checks(
 
 
 def _gaps(plan: Plan, data: Measured, idle: Idle | None) -> list[Check]:
-    """Readings of the bottleneck's queue; the other collectors are driven by the same loop."""
+    """Check the readings of the bottleneck's queue; the same loop drives the other collectors."""
     if plan.collect.qdisc_us is None:
         return []
     times = data.bottleneck.time_ns
@@ -122,7 +123,7 @@ def _gaps(plan: Plan, data: Measured, idle: Idle | None) -> list[Check]:
 
 
 def _agent(directory: RunDirectory) -> AgentRecord | None:
-    """None if it is missing or cannot be read, which the report of ingest explains."""
+    """Read agent.json. Return None if it is missing or unreadable, which the report of ingest explains."""
     try:
         return read_agent(directory)
     except (OSError, HowdahError):
@@ -130,7 +131,7 @@ def _agent(directory: RunDirectory) -> AgentRecord | None:
 
 
 def _told(kind: type[_Kind], path: Path) -> _Kind | None:
-    """A record, or None if the file is missing or no whole one."""
+    """Read a record. Return None if the file is missing or incomplete."""
     try:
         return checked(kind, read_raw_json(path), path)
     except (OSError, ValueError):
@@ -138,7 +139,7 @@ def _told(kind: type[_Kind], path: Path) -> _Kind | None:
 
 
 def extension_checks(directory: RunDirectory, data: Measured) -> list[Check]:
-    """Raises HowdahError, which names the package, for a check that does not work."""
+    """Return the checks of packages. Raise HowdahError, naming the package, if a check does not work."""
     checks: list[Check] = []
     for each in extensions("checks").values():
         check: CheckRun = each.load()
