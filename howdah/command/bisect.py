@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--good", metavar="REVISION", help="a commit on which the claim passes")
     parser.add_argument("--bad", metavar="REVISION", help="a commit on which it fails")
     parser.add_argument("--profile", metavar="PROFILE", help="a profile file, or the name of one in profiles/")
-    parser.add_argument("--claim", metavar="ID", help="the claim that decides (default: all of the profile)")
+    parser.add_argument("--claim", metavar="ID", help="the claim to test (default: all claims of the profile)")
     add_set_option(parser, "override a field of the profile; may be repeated")
     parser.add_argument("--quick", action="store_true", help="only the subset in the profile's quick: section")
     add_jobs_option(parser)
@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(
-        interrupted="the commits that were tried are kept; the same command goes on, --abandon drops them",
+        interrupted="the commits that were tried are kept; the same command continues, --abandon drops them",
     )
 
 
@@ -89,7 +89,7 @@ def execute(options: argparse.Namespace) -> int:
         else:
             write_stdout(fitted(_text(ended, told)))
         with Display(quiet=options.json) as display:  # removal may take minutes
-            display.build("take the work tree and its objects away", 0, 0)
+            display.build("remove the work tree and its objects", 0, 0)
             session.close()
     return 0 if found.first_bad else ExitCode.INVALID
 

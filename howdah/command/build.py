@@ -25,28 +25,28 @@ from howdah.work.trust import ANSWER
 
 
 class Build(CommandAnswer, shape="build"):
-    built: dict[str, str] = Field(description="what, and where it is")
+    built: dict[str, str] = Field(description="the path of each part")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel", default=DEFAULT_KERNEL, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )
+    parser.add_argument("--from", dest="bundle", type=Path, metavar="FILE", help="unpack a bundle instead of compiling")
     parser.add_argument(
-        "--from", dest="bundle", type=Path, metavar="FILE", help="take them from a bundle, and compile nothing"
+        "--digest", metavar="SHA256", help="the digest that the bundle must have (SHA-256 of its bundle.json)"
     )
-    parser.add_argument("--digest", metavar="SHA256", help="the digest that the bundle must have")
     parser.add_argument(
         "--allowed-signers", type=Path, metavar="FILE", help="require an ssh signature by one of these (ssh-keygen(1))"
     )
-    parser.add_argument(ANSWER, action="store_true", help="take a bundle although nobody vouches for it")
+    parser.add_argument(ANSWER, action="store_true", help="use a bundle that nobody vouches for")
     add_json_option(parser)
     parser.set_defaults(interrupted="what is built is kept; the same command builds the rest")
 
 
 def execute(options: argparse.Namespace) -> int:
     if options.bundle is None and (options.digest or options.allowed_signers or options.trust):
-        raise UsageError(f"--digest, --allowed-signers and {ANSWER} are about a bundle: name it with --from FILE")
+        raise UsageError(f"--digest, --allowed-signers and {ANSWER} apply to a bundle: name it with --from FILE")
     with Display(quiet=options.json) as display:
         if options.bundle is not None:
             bundle = read_bundle(options.bundle.absolute())
@@ -69,13 +69,13 @@ def vouched(bundle: BundleFile, digest: str | None, allowed_signers: Path | None
     where = str(bundle.place)
     if digest is not None and bundle.digest != digest.lower():
         raise HowdahError(
-            f"this bundle has the digest {bundle.digest}, and {digest} was asked for",
+            f"this bundle has the digest {bundle.digest}, not {digest}",
             where=where,
-            hint="Fetch it again; if it stays so, it is another bundle.",
+            hint="Fetch it again; if the digest is the same, this is another bundle.",
         )
     signer = signer_of(bundle, allowed_signers)
     if digest is not None:
-        return f"it has the digest {bundle.digest[:12]}… that was asked for"
+        return f"it has the digest {bundle.digest[:12]}… that was requested"
     if allowed_signers is not None:
         if signer is None:
             raise HowdahError("this bundle is not signed", where=where, hint="Ask for a signed one, or give --digest.")

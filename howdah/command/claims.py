@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--profile",
         type=Path,
         metavar="FILE",
-        help="judge the claims of this profile (default: those with which the experiment was run)",
+        help="judge the claims of this profile (default: the profile that the experiment was run with)",
     )
     add_runs_option(parser)
     add_json_option(parser)

@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compress",
         action="store_true",
-        help="also compress raw records of finished runs that an earlier release left as they were written",
+        help="also compress raw records of finished runs that an earlier release did not compress",
     )
     add_runs_option(parser)
     parser.set_defaults(interrupted="what was removed is gone; the same command removes the rest")

@@ -26,23 +26,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     scheduler = actions.add_parser("scheduler", help="start the scheduler that gives runs to workers; Ctrl-C ends it")
     scheduler.add_argument(
-        "--host", default=_LOOPBACK, metavar="ADDRESS", help="the address to listen at (default: 127.0.0.1)"
+        "--host", default=_LOOPBACK, metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)"
     )
-    scheduler.add_argument("--port", type=int, default=8786, metavar="N", help="0 takes a free one (default: 8786)")
+    scheduler.add_argument(
+        "--port", type=int, default=8786, metavar="N", help="port to listen on; 0 takes a free one (default: 8786)"
+    )
     scheduler.add_argument("--dashboard", type=int, metavar="PORT", help="serve Dask's dashboard on loopback")
     _add_tls(scheduler)
     scheduler.set_defaults(execute=_scheduler)
     worker = actions.add_parser(
         "worker", help="start a worker that makes runs for the clients of a scheduler; Ctrl-C ends it"
     )
-    worker.add_argument("scheduler", help="its address: tcp://HOST:8786")
-    worker.add_argument("--jobs", "-j", type=int, metavar="N", help="runs at once (default: one a core)")
+    worker.add_argument("scheduler", help="the scheduler's address: tcp://HOST:8786")
+    worker.add_argument("--jobs", "-j", type=int, metavar="N", help="parallel runs (default: one per core)")
     worker.add_argument("--host", metavar="ADDRESS", help="the address at which others reach this worker")
     _add_tls(worker)
     worker.set_defaults(execute=_worker)
     certificates = actions.add_parser("certificates", help="make the TLS certificates of a cluster")
     certificates.add_argument("directory", type=Path, metavar="DIR", help="where to write them")
-    certificates.add_argument("--days", type=int, default=_DAYS, metavar="N", help="how long they hold (default: 365)")
+    certificates.add_argument(
+        "--days", type=int, default=_DAYS, metavar="N", help="how long they are valid (default: 365)"
+    )
     certificates.set_defaults(execute=_certificates)
 
 

@@ -38,8 +38,7 @@ def add_trust_option(parser: argparse.ArgumentParser) -> None:
     section(parser, MAKING).add_argument(
         "--trust",
         action="store_true",
-        help="make a run again that names modules, kernels or programs although you did not make it here: "
-        "this runs the sender's code",
+        help="rerun what others made even if it names modules, kernels or programs: this runs the sender's code",
     )
 
 
@@ -49,7 +48,7 @@ def add_set_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup, te
 
 def add_jobs_option(parser: argparse.ArgumentParser) -> None:
     section(parser, MAKING).add_argument(
-        "--jobs", "-j", type=int, metavar="N", help="runs at once (default: one a core)"
+        "--jobs", "-j", type=int, metavar="N", help="parallel runs (default: one per core)"
     )
 
 
@@ -111,13 +110,13 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--unknowns",
         action="store_true",
-        help="also run the grid of values that the profile's source leaves open (unknown:)",
+        help="also run the grid of values that the profile's source does not specify (unknown:)",
     )
     which.add_argument(
         "--confirm-runs",
         type=int,
         metavar="N",
-        help="make a sweep of more than 1000 runs; N must match the count in the error",
+        help="allow a sweep of more than 1000 runs; N must match the count in the error",
     )
     making = section(parser, MAKING)
     making.add_argument("--engine", metavar="NAME", help="uml (default), vm, machines, host or ns2")
@@ -147,7 +146,7 @@ def load_plans(options: argparse.Namespace) -> tuple[Profile, Plans]:
     if kernel is not None and Path(kernel).exists():
         kernel = str(Path(kernel).resolve())
     if options.unknowns and options.quick:
-        raise UsageError("the quick subset has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
+        raise UsageError("the quick subset has no grid of unknown values", hint="Leave out --quick or --unknowns.")
     profile = load(
         find_profile(options.profile),
         options.overrides,

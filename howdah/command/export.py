@@ -100,7 +100,7 @@ def execute(options: argparse.Namespace) -> int:
         answer(Export(format=form, written=[str(file) for file in written], passed_over=passed_over))
         return 0
     write_stdout("".join(f"{file}\n" for file in written))
-    write_stderr("".join(f"howdah: passed over: {error}\n" for error in refused))
+    write_stderr("".join(f"howdah: skipped: {error}\n" for error in refused))
     return 0
 
 

@@ -89,7 +89,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--flow", metavar="NAME", help="draw this flow (default: the first)")
     parser.add_argument("--repetition", type=int, metavar="N", help="draw this repetition (default: the first)")
-    parser.add_argument("--measure", metavar="METRIC", help="of the map (default: the first of the result table)")
+    parser.add_argument(
+        "--measure", metavar="METRIC", help="measure of the map (default: the first of the result table)"
+    )
     parser.add_argument("--data", action="store_true", help="also write what is drawn, as CSV beside each figure")
     parser.add_argument("--whole", action="store_true", help="draw the whole run, not only its start-up")
     add_runs_option(parser)
@@ -102,7 +104,7 @@ def _found(runs: Path, name: str) -> Path:
         return find(runs, name)
     except HowdahError as error:
         if name in NAMES or name.startswith("profile:"):
-            error.hint = f"A figure is asked for with '--figure {name}'."
+            error.hint = f"To draw this figure, use '--figure {name}'."
         raise
 
 
@@ -139,7 +141,7 @@ def execute(options: argparse.Namespace) -> int:
         answer(Figure(written=[*map(str, written)], beside=[*map(str, beside)], passed_over=refused))
         return 0
     write_stdout("".join(f"{file}\n" for file in written))
-    write_stderr("".join(f"howdah: passed over {name}: {problem}\n" for name, problem in refused.items()))
+    write_stderr("".join(f"howdah: skipped {name}: {problem}\n" for name, problem in refused.items()))
     return 0
 
 
@@ -179,7 +181,7 @@ def _list(possible: dict[str, str | None], words: dict[str, str], as_json: bool)
         return 0
     column = max(map(len, possible)) + 2
     for name, problem in possible.items():
-        text = words[name] if problem is None else f"not here: {problem}"
+        text = words[name] if problem is None else f"cannot be drawn: {problem}"
         write_stdout("\n".join(folded(text, terminal_width(), " " * column, name.ljust(column))) + "\n")
     return 0
 

@@ -18,7 +18,7 @@ _PATIENCE_AFTER_S = 2.0  # removing a half-built kernel can take twenty seconds
 _AGAIN_S = 0.02
 LONGEST_IMPORT_S = 10.0
 RUNS_KEPT = "finished runs are kept, unfinished ones were removed; "
-_UNTOUCHED = "runs are as they were; the same command begins again"
+_UNTOUCHED = "runs are as they were; the same command starts over"
 
 
 def what_is_kept(options: argparse.Namespace) -> str:
@@ -26,7 +26,7 @@ def what_is_kept(options: argparse.Namespace) -> str:
     said = str(getattr(options, "interrupted", _UNTOUCHED))
     if said == RUNS_KEPT:
         again = " without --again" if getattr(options, "again", False) else ""
-        return f"{said}the same command{again} goes on with the rest"
+        return f"{said}the same command{again} continues with the rest"
     return said
 
 

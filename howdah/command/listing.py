@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from howdah.work.results import Listed  # loads pyarrow
 
 _BESIDE = 120  # the terminal width from which a profile's description is beside its name
-_COST = "The time beside a profile is expected of one core; runs are made side by side, one a core."
+_COST = "Times are expected on one core; runs are made in parallel, one per core."
 _OVER_CUBIC = BASES["cubic"]
 
 
@@ -226,14 +226,14 @@ class _List:
 
 
 _LISTS: dict[str, _List] = {
-    "profiles": _List(
-        "experiments that are shipped, with what they cost", lambda _runs: entries(), ListedProfile, _profile_lines
-    ),
+    "profiles": _List("shipped experiments and their cost", lambda _runs: entries(), ListedProfile, _profile_lines),
     "algorithms": _List(
         "congestion controls by the names that profiles use",
         *(lambda _runs: ALGORITHMS.values(), ListedAlgorithm, _algorithm_lines),
     ),
-    "kernels": _List("those that were built here", lambda _runs: built_kernels(Cache()), ListedKernel, _kernel_lines),
+    "kernels": _List(
+        "kernels built on this machine", lambda _runs: built_kernels(Cache()), ListedKernel, _kernel_lines
+    ),
     "receivers": _List(
         "how a receiver can acknowledge", lambda _runs: RECEIVERS.values(), ListedReceiver, _receiver_lines
     ),
@@ -244,7 +244,7 @@ _LISTS: dict[str, _List] = {
         "what is measured, for claims and figures",
         *(lambda _runs: known_metrics().values(), ListedMetric, _metric_lines),
     ),
-    "runs": _List("those below --runs", _runs_there, ListedRun, _run_lines),
+    "runs": _List("runs below --runs", _runs_there, ListedRun, _run_lines),
 }
 
 

@@ -49,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "run": ("up, provision, run a profile across the machines, down", _run),
         "status": ("which machines run, and how to reach them", _status),
         "ssh": ("log in to one of the machines, or run a command there", _ssh),
-        "down": ("switch the virtual machines off; their disks go, consoles and keys stay", _down),
+        "down": ("switch the virtual machines off; delete their disks, keep consoles and keys", _down),
         "remove": ("remove the machines' inventory, keys and known hosts from here", _remove),
     }
     for name, (text, execute) in texts.items():
@@ -81,7 +81,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         add_json_option(action)
         action.set_defaults(execute=execute)
         if name != "run":
-            action.set_defaults(interrupted="'howdah machines status FILE' tells what is there now")
+            action.set_defaults(interrupted="'howdah machines status FILE' shows what is running")
 
 
 def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]) -> int:

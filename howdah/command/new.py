@@ -70,13 +70,13 @@ _QUESTIONS = (
     _Question("rate", "rate of the bottleneck", check_rate, "100 Mbit/s", of_a_path=True),
     _Question("rtt", "round-trip time without any queue", check_rtt, "100 ms", of_a_path=True),
     _Question("buffer", "buffer of the bottleneck", check_buffer, "1 bdp", of_a_path=True),
-    _Question("reverse_rate", "rate of the way back", check_rate, "not limited", asked=False, of_link=True),
+    _Question("reverse_rate", "rate of the reverse path", check_rate, "not limited", asked=False, of_link=True),
     _Question("loss", "share of packets lost at random", check_loss, "none", asked=False, of_link=True),
     _Question(
-        "outage", "when nothing passes, such as '100 ms at 3 s'", check_outage, "none", asked=False, of_link=True
+        "outage", "when the link is down, such as '100 ms at 3 s'", check_outage, "none", asked=False, of_link=True
     ),
     _Question("algorithms", "algorithms to compare", check_algorithms, "cubic,reno"),
-    _Question("flows", "flows at once", check_flows, "1"),
+    _Question("flows", "concurrent flows", check_flows, "1"),
     _Question(
         "sizes",
         "data of each flow; or a .csv of sizes, or web-search, data-mining, facebook-hadoop: a group of transfers",
@@ -85,7 +85,11 @@ _QUESTIONS = (
         asked=False,
     ),
     _Question(
-        "background", "flows beside, of cubic; or a .csv, or a name as of --sizes", check_background, "0", asked=False
+        "background",
+        "number of background flows (cubic), or a .csv or a name as for --sizes",
+        check_background,
+        "0",
+        asked=False,
     ),
     _Question("duration", "simulated time of a run", check_duration, "20 s"),
     _Question("repetitions", "repetitions of each run", check_repetitions, "3"),
@@ -179,7 +183,7 @@ def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
 def _told(profile: Profile, file: Path, core_s: float) -> str:
     runs = len(profile.cells())
     return (
-        f"wrote {file}: {runs} run{'' if runs == 1 else 's'}, about {expected_s(core_s)} of one core\n"
+        f"wrote {file}: {runs} run{'' if runs == 1 else 's'}, about {expected_s(core_s)} on one core\n"
         f"next: howdah run {file}\n"
         f"      howdah plan {file}    # only print what a run does\n"
     )
@@ -258,7 +262,7 @@ def _asked(words: str, default: str, check: Callable[[str], Any]) -> Any:
         line = sys.stdin.readline()
         if not line:
             write_stdout("\n")
-            raise HowdahError("the answers end here; no profile was written")
+            raise HowdahError("the input ended before the last answer; no profile was written")
         try:
             return check(line.strip() or default)
         except ProfileError as error:

@@ -312,7 +312,7 @@ def _forgotten(baseline: Baseline, suite: Suite, wanted: Wanted) -> list[str]:
         return []
     known = {one.name for one in suite.series}
     return [
-        f"the baseline has {name}, which the suite does not ask for any more"
+        f"the baseline has {name}, which the suite no longer has"
         for name in baseline.experiments()
         if name not in known
     ]

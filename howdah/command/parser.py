@@ -151,7 +151,7 @@ class Parser(argparse.ArgumentParser):
             close = nearest(option.lstrip("-"), bare, least=0.6)
             self.error(f"there is no option {option}" + (f"\n  did you mean {bare[close]}?" if close else ""))
         if rest and commands_of(self) is None:
-            self.error(f"it takes no argument {rest[0]!r} here")
+            self.error(f"unexpected argument {rest[0]!r}")
         return found, rest
 
     def format_help(self) -> str:

@@ -68,7 +68,7 @@ def _cost(profile: Profile, overrides: list[str]) -> str:
     whole = profile if profile.with_unknowns else load(profile.path, overrides, unknowns=True)
     cost, most = profile_core_s(written), profile_core_s(whole)
     return (
-        f"# as written: {counted(len(written.cells()), 'run')}, about {expected_s(cost)} of one core\n"
+        f"# as written: {counted(len(written.cells()), 'run')}, about {expected_s(cost)} on one core\n"
         f"# the grid of what is unknown (--unknowns): {counted(len(profile.grid), 'point')}, "
-        f"{counted(len(whole.cells()) - len(written.cells()), 'run')}, about {expected_s(most - cost)} of one core\n"
+        f"{counted(len(whole.cells()) - len(written.cells()), 'run')}, about {expected_s(most - cost)} on one core\n"
     )

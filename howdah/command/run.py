@@ -80,7 +80,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does"
     )
     section(parser, RESULTS).add_argument(
-        "--json-events", action="store_true", help="print a line of JSON for each thing that happens, while it does"
+        "--json-events", action="store_true", help="print each event as a line of JSON, when it happens"
     )
     section(parser, RESULTS).add_argument("--no-report", action="store_true", help="make no HTML report")
     parser.set_defaults(interrupted=RUNS_KEPT, all=False)
@@ -91,7 +91,7 @@ def execute(options: argparse.Namespace) -> int:
         return plan_command.execute(options)
     check_jobs(options)
     if options.json and options.json_events:
-        raise UsageError("--json prints one object at the end, --json-events a line each time: give only one of them")
+        raise UsageError("--json prints one object at the end, --json-events a line per event: give only one of them")
     place = workers_of(options)
     profile, plans = load_plans(options)
     with ExitStack() as locks, _shown(options) as display:

@@ -21,7 +21,9 @@ It reads PATH up to the first space. Write a path with one as file:///… with %
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _HOW
-    parser.add_argument("what", nargs="?", choices=_SCHEMAS, default="profile", help="of what (default: profile)")
+    parser.add_argument(
+        "what", nargs="?", choices=_SCHEMAS, default="profile", help="what the schema describes (default: profile)"
+    )
     parser.add_argument("--text", action="store_true", help="print the schema itself")
 
 

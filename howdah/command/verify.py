@@ -172,6 +172,6 @@ def _lines(reports: list[Report]) -> Iterator[str]:
     claimed = list(dict.fromkeys(each for some in reports for each in some.claimed))
     if claimed:
         more = " …; --json lists them" if len(claimed) > _MOST_SHOWN else ""
-        yield f"    claimed, and not to be checked: {'; '.join(claimed[:_MOST_SHOWN])}{more}"
+        yield f"    claimed, cannot be checked: {'; '.join(claimed[:_MOST_SHOWN])}{more}"
     if report.checked:
         yield f"    checked: {'; '.join(report.checked)}"
