@@ -30,7 +30,7 @@ def answer_error(what: str, where: str | None, hint: str | None) -> None:
     _write(_line({SHAPE: "error/1", "error": {"what": what, "where": where, "hint": hint}}))
 
 
-def tell(event: Mapping[str, Any]) -> None:
+def print_event(event: Mapping[str, Any]) -> None:
     """Print an event of ``--json-events`` (howdah/work/batch.py) and flush it at once: a program is waiting for it."""
     sys.stdout.write(_line(event))
     sys.stdout.flush()

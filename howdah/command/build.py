@@ -50,8 +50,8 @@ def execute(options: argparse.Namespace) -> int:
     with Display(quiet=options.json) as display:
         if options.bundle is not None:
             bundle = read_bundle(options.bundle.absolute())
-            said = vouched(bundle, options.digest, options.allowed_signers, trust=options.trust)
-            write_stderr(f"howdah: {bundle.title}: {said}\n")
+            voucher = voucher_of(bundle, options.digest, options.allowed_signers, trust=options.trust)
+            write_stderr(f"howdah: {bundle.title}: {voucher}\n")
             for step, ready in enumerate(bundle.pieces):
                 display.build(f"unpack {ready.about}", step, len(bundle.pieces))
             take(bundle, Cache())
@@ -64,7 +64,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def vouched(bundle: BundleFile, digest: str | None, allowed_signers: Path | None, *, trust: bool) -> str:
+def voucher_of(bundle: BundleFile, digest: str | None, allowed_signers: Path | None, *, trust: bool) -> str:
     """Return, in words, who vouches for a bundle, whose programs run as this user. Raise HowdahError if nobody does."""
     where = str(bundle.place)
     if digest is not None and bundle.digest != digest.lower():
@@ -94,8 +94,8 @@ def signer_of(bundle: BundleFile, allowed_signers: Path | None = None) -> str | 
     """Return, in words, who signed a bundle, or None if it is unsigned. Raise HowdahError for an invalid signature."""
     if not bundle.has(SIGNATURE):
         return None
-    with scratch("howdah-") as place:
-        manifest, signature = place / MANIFEST, place / SIGNATURE
+    with scratch("howdah-") as directory:
+        manifest, signature = directory / MANIFEST, directory / SIGNATURE
         bundle.extract(MANIFEST, manifest)
         bundle.extract(SIGNATURE, signature)
         return ssh_signer(manifest.read_bytes(), signature, allowed_signers)[0]

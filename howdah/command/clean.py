@@ -82,30 +82,40 @@ def execute(options: argparse.Namespace) -> int:
     for entry in sorted(options.runs.glob("*/")) if options.runs.is_dir() else []:
         if entry.is_symlink():
             continue
-        if entry.name.startswith(PARTIAL):  # an experiment whose removal was interrupted
-            if is_abandoned(entry):
-                _remove(entry)
-            continue
-        experiment = ExperimentDirectory(entry)
-        listed = {cell.run for cell in read_index(experiment.index).cells} if experiment.index.exists() else None
-        with experiment.locked():
-            if options.all_runs and (listed is not None or entry.name == "reruns"):
-                _remove(entry)
-                continue
-            for run in sorted(entry.iterdir()):
-                unlisted = listed is not None and run.name not in listed and (run / "plan.json").exists()
-                of_a_rerun = entry.name == "reruns" and not is_abandoned(run)  # reruns take no lock
-                if (run.name.startswith(PARTIAL) and not of_a_rerun) or (options.unlisted and unlisted):
-                    _remove(run)
-                elif options.compress and listed is not None and not run.name.startswith(PARTIAL):
-                    savings.compress(run)
-            for swept in experiment.sweep_partial() if entry.name != "reruns" else ():
-                write_stdout(f"removed {entry / swept}\n")
+        if not entry.name.startswith(PARTIAL):
+            _clean_experiment(entry, options, savings)
+        elif is_abandoned(entry):  # an experiment whose removal was interrupted
+            _remove(entry)
     if options.compress:
         savings.say()
     latest = options.runs / "latest"
     if latest.is_symlink() and not latest.exists():
         _remove(latest)
+    _clean_cache(options)
+    return 0
+
+
+def _clean_experiment(entry: Path, options: argparse.Namespace, savings: _Savings) -> None:
+    experiment = ExperimentDirectory(entry)
+    listed = {cell.run for cell in read_index(experiment.index).cells} if experiment.index.exists() else None
+    is_reruns = entry.name == "reruns"
+    with experiment.locked():
+        if options.all_runs and (listed is not None or is_reruns):
+            _remove(entry)
+            return
+        for run in sorted(entry.iterdir()):
+            is_partial = run.name.startswith(PARTIAL)
+            in_use = is_reruns and not is_abandoned(run)  # reruns take no lock
+            unlisted = listed is not None and run.name not in listed and (run / "plan.json").exists()
+            if (is_partial and not in_use) or (options.unlisted and unlisted):
+                _remove(run)
+            elif options.compress and listed is not None and not is_partial:
+                savings.compress(run)
+        for swept in experiment.sweep_partial() if not is_reruns else ():
+            write_stdout(f"removed {entry / swept}\n")
+
+
+def _clean_cache(options: argparse.Namespace) -> None:
     cache = cache_root()
     for build_tree in gone_trees(Cache(cache)):
         build_tree.remove()
@@ -122,4 +132,3 @@ def execute(options: argparse.Namespace) -> int:
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
         if is_abandoned(left):
             _remove(left)
-    return 0

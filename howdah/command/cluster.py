@@ -68,7 +68,7 @@ def _say(text: str) -> None:
     write_stderr(f"howdah: {text}\n")
 
 
-def _until_told(serve: Callable[..., None], *arguments: Any) -> int:
+def _run_until_stopped(serve: Callable[..., None], *arguments: Any) -> int:
     try:
         serve(*arguments, _say)
     except OSError as error:
@@ -79,7 +79,7 @@ def _until_told(serve: Callable[..., None], *arguments: Any) -> int:
 def _scheduler(options: argparse.Namespace) -> int:
     with needs_dask():
         from howdah.cluster.serve import run_scheduler
-    return _until_told(run_scheduler, options.host, options.port, options.dashboard, _tls(options))
+    return _run_until_stopped(run_scheduler, options.host, options.port, options.dashboard, _tls(options))
 
 
 def _worker(options: argparse.Namespace) -> int:
@@ -88,7 +88,7 @@ def _worker(options: argparse.Namespace) -> int:
     if options.jobs is not None and options.jobs < 1:
         raise UsageError("--jobs must be at least 1")
     read_place(options.scheduler, None)
-    return _until_told(run_worker, options.scheduler, options.jobs or cores(), options.host, _tls(options))
+    return _run_until_stopped(run_worker, options.scheduler, options.jobs or cores(), options.host, _tls(options))
 
 
 def _certificates(options: argparse.Namespace) -> int:

@@ -69,19 +69,19 @@ def _completer(action: argparse.Action) -> Completer | None:
     if action.type in (int, float):
         return _nothing
     word = action.dest if action.dest in _BY_NAME else str(action.metavar or "").lower()
-    return _careful(_BY_NAME[word]) if word in _BY_NAME else None
+    return _without_errors(_BY_NAME[word]) if word in _BY_NAME else None
 
 
-def _careful(completer: Completer) -> Completer:
+def _without_errors(completer: Completer) -> Completer:
     """Make a completer offer nothing when a file cannot be read; the command itself will report the error."""
 
-    def offered(**asked: Any) -> list[str]:
+    def complete_or_nothing(**arguments: Any) -> list[str]:
         try:
-            return list(completer(**asked))
+            return list(completer(**arguments))
         except (HowdahError, OSError):
             return []
 
-    return offered
+    return complete_or_nothing
 
 
 def _nothing(**_: Any) -> list[str]:

@@ -80,10 +80,10 @@ def examine(limit_s: float = _LIMIT_S) -> list[EngineCheck]:
         ("ns2", ns2_needs.checks),
         ("all", lambda: [_cache(), _prometheus()]),
     ]
-    return _within(limit_s, groups)
+    return _run_groups(limit_s, groups)
 
 
-def _within(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineCheck]]]]) -> list[EngineCheck]:
+def _run_groups(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineCheck]]]]) -> list[EngineCheck]:
     """Run all groups of checks in parallel and return their results in order. A group that does not finish within
     ``limit_s`` is reported as unanswered."""
     answers: list[list[EngineCheck] | BaseException | None] = [None] * len(groups)
@@ -108,8 +108,8 @@ def _within(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineChec
         elif isinstance(answered, BaseException):
             raise answered
         else:
-            said = f"no answer within {limit_s:.0f} s: this machine is busy, or something hangs"
-            found += [EngineCheck(engine, "checks", NOTE, said, "Run it again.")] if answered is None else answered
+            message = f"no answer within {limit_s:.0f} s: this machine is busy, or something hangs"
+            found += [EngineCheck(engine, "checks", NOTE, message, "Run it again.")] if answered is None else answered
     return list(dict.fromkeys(found))  # several checks of an engine may report the same bundle
 
 
@@ -120,16 +120,18 @@ def _bundles(cache: Cache) -> list[EngineCheck]:
 
 def _bundle(bundle: BundleFile) -> EngineCheck:
     days = (datetime.now(UTC).date() - date.fromisoformat(bundle.made)).days
-    said = f"{bundle.digest[:12]} of {bundle.made} ({days} days old), made by howdah {bundle.howdah}"
+    description = f"{bundle.digest[:12]} of {bundle.made} ({days} days old), made by howdah {bundle.howdah}"
     package = "the package howdah-guest" if bundle.place == installed() else str(bundle.place)
     try:
         signer = signer_of(bundle) or "not signed"
     except HowdahError as error:
-        return EngineCheck("uml", "bundle", MISSING, f"{said}: {error.what}", error.hint or "Install or take it again.")
+        return EngineCheck(
+            "uml", "bundle", MISSING, f"{description}: {error.what}", error.hint or "Install or take it again."
+        )
     if days > _OLD_DAYS:
         remedy = "pip install --upgrade howdah-guest, or take a newer one with 'howdah build --from'."
-        return EngineCheck("uml", "bundle", NOTE, f"{package}: {said}, {signer}; its packages are old", remedy)
-    return EngineCheck("uml", "bundle", OK, f"{package}: {said}, {signer}")
+        return EngineCheck("uml", "bundle", NOTE, f"{package}: {description}, {signer}; its packages are old", remedy)
+    return EngineCheck("uml", "bundle", OK, f"{package}: {description}, {signer}")
 
 
 def _cache() -> EngineCheck:

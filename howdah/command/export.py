@@ -104,7 +104,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _added(form: str) -> WriteRun:
+def _extension_writer(form: str) -> WriteRun:
     """Return the writer of a format that a package adds."""
     extension = extensions("exports")[form]
     write: WriteRun = extension.load()
@@ -113,7 +113,7 @@ def _added(form: str) -> WriteRun:
 
 def _by_run(form: str, runs: list[Run], directory: Path, refused: list[HowdahError]) -> list[Path]:
     written: list[Path] = []
-    write = _BY_RUN.get(form) or _added(form)
+    write = _BY_RUN.get(form) or _extension_writer(form)
     for run in runs:
         try:
             written += write(run, directory)

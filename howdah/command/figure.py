@@ -98,7 +98,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
-def _found(runs: Path, name: str) -> Path:
+def _find_results(runs: Path, name: str) -> Path:
     """Find an experiment or run. If the name is a figure's, the error explains ``--figure``."""
     try:
         return find(runs, name)
@@ -110,7 +110,7 @@ def _found(runs: Path, name: str) -> Path:
 
 def execute(options: argparse.Namespace) -> int:
     source_date()  # check SOURCE_DATE_EPOCH first: matplotlib's error does not name the variable
-    paths = [_found(options.runs, name) for name in options.what]
+    paths = [_find_results(options.runs, name) for name in options.what]
     experiments = [read_results(path, workers=cores()) for path in paths]
     choice = Choice(
         tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole, options.measure
@@ -135,17 +135,17 @@ def execute(options: argparse.Namespace) -> int:
     written = [
         draw(name, experiments, choice, sheet, target, format_) for name, target in zip(names, targets, strict=True)
     ]
-    add_drawn(paths, "figure", _words(options, names, written, format_))
-    beside = _beside(dict(zip(names, written, strict=True)), experiments, choice, with_data=options.data)
+    add_drawn(paths, "figure", _options_to_repeat(options, names, written, format_))
+    companions = _write_companions(dict(zip(names, written, strict=True)), experiments, choice, with_data=options.data)
     if options.json:
-        answer(Figure(written=[*map(str, written)], beside=[*map(str, beside)], passed_over=refused))
+        answer(Figure(written=[*map(str, written)], beside=[*map(str, companions)], passed_over=refused))
         return 0
     write_stdout("".join(f"{file}\n" for file in written))
     write_stderr("".join(f"howdah: skipped {name}: {problem}\n" for name, problem in refused.items()))
     return 0
 
 
-def _words(options: argparse.Namespace, names: list[str], written: list[Path], format_: str) -> list[str]:
+def _options_to_repeat(options: argparse.Namespace, names: list[str], written: list[Path], format_: str) -> list[str]:
     """Return the options that draw the same figures again into one directory."""
     lists = {"--figure": options.figure or [], "--algorithm": options.algorithm}
     values = {"--width": options.width, "--height": options.height, "--point": options.point, "--flow": options.flow}
@@ -158,7 +158,9 @@ def _words(options: argparse.Namespace, names: list[str], written: list[Path], f
     return words + [option for option, given in flags.items() if given]
 
 
-def _beside(figures: dict[str, Path], experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Path]:
+def _write_companions(
+    figures: dict[str, Path], experiments: list[Experiment], choice: Choice, *, with_data: bool
+) -> list[Path]:
     """Write each figure's caption, and with ``with_data`` its data as CSV. Return the files written."""
     found = []
     for name, figure in figures.items():
@@ -186,12 +188,12 @@ def _list(possible: dict[str, str | None], words: dict[str, str], as_json: bool)
     return 0
 
 
-def _format(asked: str | None, output: Path | None) -> str:
+def _format(requested: str | None, output: Path | None) -> str:
     """Return the requested format, or that of the output's name. Raise UsageError if the two differ."""
     named = output.suffix.removeprefix(".").lower() if output is not None and not output.is_dir() else ""
-    if named in FORMATS and asked not in (None, named):
-        raise UsageError(f"--format {asked} does not fit the name", where=str(output))
-    return asked or (named if named in FORMATS else FORMATS[0])
+    if named in FORMATS and requested not in (None, named):
+        raise UsageError(f"--format {requested} does not fit the name", where=str(output))
+    return requested or (named if named in FORMATS else FORMATS[0])
 
 
 def _targets(names: list[str], stem: str, format_: str, output: Path | None) -> list[Path]:

@@ -21,13 +21,13 @@ RUNS_KEPT = "finished runs are kept, unfinished ones were removed; "
 _UNTOUCHED = "runs are as they were; the same command starts over"
 
 
-def what_is_kept(options: argparse.Namespace) -> str:
+def text_after_interruption(options: argparse.Namespace) -> str:
     """Return what remains after Ctrl-C and how to continue. A command's parser sets the text as ``interrupted``."""
-    said = str(getattr(options, "interrupted", _UNTOUCHED))
-    if said == RUNS_KEPT:
+    text = str(getattr(options, "interrupted", _UNTOUCHED))
+    if text == RUNS_KEPT:
         again = " without --again" if getattr(options, "again", False) else ""
-        return f"{said}the same command{again} continues with the rest"
-    return said
+        return f"{text}the same command{again} continues with the rest"
+    return text
 
 
 class _Interrupt:
@@ -43,12 +43,12 @@ class _Interrupt:
     def __init__(self) -> None:
         self.raised = False
         self._kind: type[BaseException] = KeyboardInterrupt
-        self._heard_at: float | None = None
+        self._interrupted_at: float | None = None
         self._before_alarm = signal.getsignal(signal.SIGALRM)
         self._before_hook = sys.unraisablehook
-        sys.unraisablehook = self._not_raised
+        sys.unraisablehook = self._on_unraisable
 
-    def hear(self, _number: int, frame: FrameType | None) -> None:
+    def on_signal(self, _number: int, frame: FrameType | None) -> None:
         """Handle a signal that interrupts."""
         if self.raised:
             _ask_for_patience()
@@ -58,35 +58,35 @@ class _Interrupt:
     def end(self) -> None:
         """Undo all changes to timers and hooks. After an interrupt, the SIGALRM handler stays for the cleanup."""
         sys.unraisablehook = self._before_hook
-        if self._heard_at is not None:
+        if self._interrupted_at is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        if not self.raised and self._heard_at is not None:
+        if not self.raised and self._interrupted_at is not None:
             signal.signal(signal.SIGALRM, self._before_alarm)
 
     def _raise(self, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self._heard_at is None:
-            self._heard_at = now
-        if _is_loading(frame) and now < self._heard_at + LONGEST_IMPORT_S:
-            self._raise_later()
+        if self._interrupted_at is None:
+            self._interrupted_at = now
+        if _is_loading(frame) and now < self._interrupted_at + LONGEST_IMPORT_S:
+            self._raise_again_later()
             return
         self.raised = True
         signal.signal(signal.SIGALRM, lambda _number, _frame: _ask_for_patience() if self.raised else None)
         signal.setitimer(signal.ITIMER_REAL, _PATIENCE_AFTER_S)
         raise self._kind
 
-    def _raise_later(self) -> None:
+    def _raise_again_later(self) -> None:
         # A timer instead of a thread: the interrupted code may be starting a thread or forking.
         signal.signal(signal.SIGALRM, lambda _number, frame: None if self.raised else self._raise(frame))
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
-    def _not_raised(self, what: sys.UnraisableHookArgs) -> None:
+    def _on_unraisable(self, what: sys.UnraisableHookArgs) -> None:
         if not isinstance(what.exc_value, KeyboardInterrupt):
             self._before_hook(what)
             return
         self.raised = False
         self._kind = type(what.exc_value)
-        self._raise_later()
+        self._raise_again_later()
 
 
 def _ask_for_patience() -> None:
@@ -116,7 +116,7 @@ def interruptible() -> Iterator[None]:
     interrupt = _Interrupt()
     for number in _SIGNALS:
         if before[number] is not signal.SIG_IGN or number == signal.SIGTERM:
-            signal.signal(number, interrupt.hear)
+            signal.signal(number, interrupt.on_signal)
     try:
         yield
     finally:

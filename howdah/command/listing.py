@@ -32,7 +32,7 @@ from howdah.work.catalogue import GROUPS, ShippedProfile, entries, expected_s
 if TYPE_CHECKING:
     from howdah.work.results import Listed  # loads pyarrow
 
-_BESIDE = 120  # the terminal width from which a profile's description is beside its name
+_WIDE = 120  # the terminal width from which a profile's description is beside its name
 _COST = "Times are expected on one core; runs are made in parallel, one per core."
 _OVER_CUBIC = BASES["cubic"]
 
@@ -43,7 +43,7 @@ class _Row(FilePart):
     model_config = ConfigDict(from_attributes=True)
 
 
-def _called(what: str) -> Any:
+def _field_named_by_kind(what: str) -> Any:
     """A field that has the object's ``name`` and is called after the kind of object."""
     return Field(validation_alias=AliasChoices(what, "name"))
 
@@ -67,7 +67,7 @@ def _profile_lines(found: Sequence[ShippedProfile], width: int) -> list[str]:
             [[f"  {each.profile}", counted(each.runs, "run"), expected_s(each.core_s)] for each in members], (1, 2)
         )
         for fact, entry in zip(facts, members, strict=True):
-            if width >= _BESIDE:
+            if width >= _WIDE:
                 lines += folded(entry.description, width, " " * (len(facts[0]) + 2), f"{fact}  ")
             else:
                 lines += [fact, *folded(entry.description, width, "      ")]
@@ -76,7 +76,7 @@ def _profile_lines(found: Sequence[ShippedProfile], width: int) -> list[str]:
 
 
 class ListedAlgorithm(_Row):
-    algorithm: str = _called("algorithm")
+    algorithm: str = _field_named_by_kind("algorithm")
     kernel_name: str = Field(validation_alias=AliasChoices("kernel_name", "kernel"))
     module: str | None
     parameters: dict[str, str]
@@ -98,7 +98,7 @@ def _algorithm_lines(found: Sequence[Algorithm], width: int) -> list[str]:
 
 
 class ListedKernel(_Row):
-    kernel: str = _called("kernel")
+    kernel: str = _field_named_by_kind("kernel")
     release: str
     source: str
     image_sha256: str
@@ -139,7 +139,7 @@ class ReceiverSource(_Row):
 
 
 class ListedReceiver(_Row):
-    receiver: str = _called("receiver")
+    receiver: str = _field_named_by_kind("receiver")
     emulated: bool
     summary: str
     sources: tuple[ReceiverSource, ...]
@@ -180,7 +180,7 @@ def _stack_lines(found: Sequence[ListedStack], width: int) -> list[str]:
 
 
 class ListedMetric(_Row):
-    metric: str = _called("metric")
+    metric: str = _field_named_by_kind("metric")
     unit: Annotated[str | None, BeforeValidator(lambda unit: unit or None)]
     meaning: str
 
@@ -198,7 +198,7 @@ class ListedRun(_Row):
     changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is shown")
 
 
-def _runs_there(runs: Path) -> Iterator[Listed]:
+def _all_runs(runs: Path) -> Iterator[Listed]:
     from howdah.work.results import listed  # loads pyarrow
 
     for index in experiment_indexes(runs):
@@ -244,7 +244,7 @@ _LISTS: dict[str, _List] = {
         "what is measured, for claims and figures",
         *(lambda _runs: known_metrics().values(), ListedMetric, _metric_lines),
     ),
-    "runs": _List("runs below --runs", _runs_there, ListedRun, _run_lines),
+    "runs": _List("runs below --runs", _all_runs, ListedRun, _run_lines),
 }
 
 

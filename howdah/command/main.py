@@ -22,14 +22,14 @@ from pathlib import Path
 from howdah import __version__
 from howdah.command.answer import answer_error
 from howdah.command.commands import add_commands
-from howdah.command.interruption import interruptible, what_is_kept
+from howdah.command.interruption import interruptible, text_after_interruption
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
 from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, place_of, remedy
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
 _ENOUGH_BYTES = 1 << 30  # enough address space; the libraries for tables alone take 700 MiB
-_MET = (MemoryError, OSError, ImportError)
+_SYSTEM_ERRORS = (MemoryError, OSError, ImportError)
 _NO_MAPPING = "failed to map segment"  # ld.so's message where memory is limited
 _UNENCODABLE = "howdah-unencodable"
 
@@ -77,19 +77,19 @@ def main(arguments: list[str] | None = None) -> int:
             try:
                 options = build_parser(words).parse_args(arguments)
             except HowdahError as error:  # a package's command cannot be loaded
-                return _end(argparse.Namespace(json="--json" in words), error)
+                return _report_error(argparse.Namespace(json="--json" in words), error)
             except KeyboardInterrupt:  # while the command's module loads
-                return _interrupted("nothing was begun", as_data="--json" in words)
+                return _report_interruption("nothing was begun", as_data="--json" in words)
             except (
-                *_MET,
+                *_SYSTEM_ERRORS,
                 OverflowError,
             ) as error:  # OverflowError: a clock far in the future
-                return _end(argparse.Namespace(json="--json" in words), _in_words(error))
+                return _report_error(argparse.Namespace(json="--json" in words), _explained(error))
             return _execute(options)
     except SystemExit as error:  # help, the version, wrong usage
         if isinstance(error, WrongUsageError) and "--json" in words:
-            _answer(error.what, error.where, error.hint)
-        with _reader_may_leave():
+            _print_error_object(error.what, error.where, error.hint)
+        with _closed_output_ignored():
             sys.stdout.flush()
         raise
 
@@ -111,7 +111,7 @@ def program() -> int:
     leave_pandas_out()
     _use_own_path()
     _open_output()
-    _tell_little_memory()
+    _warn_of_little_memory()
     return main()
 
 
@@ -131,7 +131,7 @@ def _open_output() -> None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
-def _tell_little_memory() -> None:
+def _warn_of_little_memory() -> None:
     """Warn of a low limit of address space: C libraries that run out of it end the process with an unclear message or
     none."""
     most_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -144,19 +144,19 @@ def _execute(options: argparse.Namespace) -> int:
     """Run the command and return its exit code. Print an error as one line, or as an object with ``--json``."""
     try:
         code: int = 0
-        with _reader_may_leave():
+        with _closed_output_ignored():
             code = options.execute(options)
             sys.stdout.flush()
         return code
     except HowdahError as error:
-        return _end(options, error)
+        return _report_error(options, error)
     except KeyboardInterrupt:
-        return _interrupted(what_is_kept(options), as_data=getattr(options, "json", False))
-    except _MET as error:
-        return _end(options, _in_words(error))
+        return _report_interruption(text_after_interruption(options), as_data=getattr(options, "json", False))
+    except _SYSTEM_ERRORS as error:
+        return _report_error(options, _explained(error))
 
 
-def _in_words(error: Exception) -> HowdahError:
+def _explained(error: Exception) -> HowdahError:
     """Turn an error of the system, or a missing library, into a HowdahError."""
     if isinstance(error, MemoryError) or _NO_MAPPING in str(error):
         hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
@@ -171,33 +171,33 @@ def _in_words(error: Exception) -> HowdahError:
     return HowdahError(explain(error), where=place_of(error), hint=remedy(error))
 
 
-def _end(options: argparse.Namespace, error: HowdahError) -> int:
+def _report_error(options: argparse.Namespace, error: HowdahError) -> int:
     """Print an error and return its exit code."""
     if os.strerror(errno.EFBIG) in error.what:  # another directory would not help
         error.hint = LARGER_FILES
     if getattr(options, "json", False):
-        _answer(error.what, error.where, error.hint)
+        _print_error_object(error.what, error.where, error.hint)
     write_stderr(f"howdah: {error}\n")
     return error.exit_code
 
 
-def _interrupted(kept: str, *, as_data: bool) -> int:
+def _report_interruption(kept: str, *, as_data: bool) -> int:
     """Print what Ctrl-C left and return the exit code."""
     if as_data:
-        _answer("interrupted", None, kept)
+        _print_error_object("interrupted", None, kept)
     write_stderr(f"howdah: interrupted; {kept}\n")
     return ExitCode.INTERRUPTED
 
 
-def _answer(what: str, where: str | None, hint: str | None) -> None:
+def _print_error_object(what: str, where: str | None, hint: str | None) -> None:
     """Print the object of an error. Ignore an output that is full or closed: standard error has the message, too."""
-    with contextlib.suppress(OSError), _reader_may_leave():
+    with contextlib.suppress(OSError), _closed_output_ignored():
         answer_error(what, where, hint)
         sys.stdout.flush()
 
 
 @contextlib.contextmanager
-def _reader_may_leave() -> Iterator[None]:
+def _closed_output_ignored() -> Iterator[None]:
     """Print nothing more once the reader of standard output has gone, not even when Python exits."""
     try:
         yield

@@ -48,12 +48,12 @@ def page(parser: argparse.ArgumentParser, environment: str) -> str:
         "Each command below has the same text under",
         '.BR "howdah \\fICOMMAND\\fB \\-\\-help" .',
     ]
-    shared = _shared(parser)
+    shared = _shared_options(parser)
     for title, entries in grouped(commands):
         lines.append(f".SH {_text(title).upper()}")
         for entry in entries:
             lines += _command(f"howdah {entry.dest}", commands.choices[entry.dest], shared)
-    lines += [".SH COMMON OPTIONS", "These mean the same in each command that names them.", *_options(shared)]
+    lines += [".SH COMMON OPTIONS", "These mean the same in each command that names them.", *_option_lines(shared)]
     lines.append(".SH ENVIRONMENT")
     for name, says, otherwise in _variables(environment):
         lines += [".TP", f".B {name}", f"{_text(says)} (otherwise: {_text(otherwise)})"]
@@ -63,18 +63,18 @@ def page(parser: argparse.ArgumentParser, environment: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shared(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
+def _shared_options(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
     """Return the options (name and help) that at least ``_COMMON`` commands have in the same words."""
-    told = Counter(each for one in every_parser(parser) for each in map(_told, _arguments(one)))
-    return [each for each, times in told.items() if times >= _COMMON and each[0].startswith("\\fB")]
+    entries = Counter(each for one in every_parser(parser) for each in map(_entry, _arguments(one)))
+    return [each for each, times in entries.items() if times >= _COMMON and each[0].startswith("\\fB")]
 
 
-def _told(action: argparse.Action) -> tuple[str, str]:
-    return _called(action), _text(_help(action))
+def _entry(action: argparse.Action) -> tuple[str, str]:
+    return _invocation(action), _text(_help(action))
 
 
-def _options(told: Iterable[tuple[str, str]]) -> Iterator[str]:
-    for called, words in told:
+def _option_lines(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for called, words in entries:
         yield from (".TP", f".{called[2]} {called}", words)
 
 
@@ -85,9 +85,9 @@ def _command(name: str, parser: argparse.ArgumentParser, shared: Collection[tupl
     yield ".PP"
     yield from _paragraphs(parser.description)
     inner = commands_of(parser)
-    told = [_told(action) for action in _arguments(parser) if action is not inner]
-    yield from _options(each for each in told if each not in shared)
-    if common := [each[0] for each in told if each in shared]:
+    entries = [_entry(action) for action in _arguments(parser) if action is not inner]
+    yield from _option_lines(each for each in entries if each not in shared)
+    if common := [each[0] for each in entries if each in shared]:
         yield ".PP"
         yield f"Common options: {'; '.join(common)}."
     if parser.epilog:
@@ -112,13 +112,13 @@ def _synopsis(parser: argparse.ArgumentParser) -> Iterator[str]:
         if action.option_strings and not action.required:
             optional = True
         else:
-            written = _called(action, short=True)
+            written = _invocation(action, short=True)
             yield written if action.required else f"[{written}]"
     if optional:
         yield "[\\fIOPTION\\fR ...]"
 
 
-def _called(action: argparse.Action, *, short: bool = False) -> str:
+def _invocation(action: argparse.Action, *, short: bool = False) -> str:
     """Return an argument as the user writes it: ``--jobs N, -j N``, ``PROFILE ...``."""
     values = _value(action)
     if not action.option_strings:

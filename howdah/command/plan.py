@@ -38,9 +38,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     profile, plans = load_plans(options)
     shown = plans if options.all else plans[:1]
-    told = plan_cautions(list(plans.chosen.values()))
+    cautions = plan_cautions(list(plans.chosen.values()))
     if options.json:
-        answer(PlanOf(runs=len(plans), plans=[_plain(plan) for plan in shown], cautions=told))
+        answer(PlanOf(runs=len(plans), plans=[_plain(plan) for plan in shown], cautions=cautions))
         return 0
     for plan in shown:
         numbers, head, commands = render(plan).partition("\noperations:\n")
@@ -48,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
     if len(shown) < len(plans):
         more = len(plans) - len(shown)
         write_stdout(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
-    write_stdout("".join(fitted(f"# {sentence}\n") for sentence in told))
+    write_stdout("".join(fitted(f"# {sentence}\n") for sentence in cautions))
     if profile.unknown is not None and not profile.is_quick:
         write_stdout(fitted(_cost(profile, options.overrides)))
     return 0

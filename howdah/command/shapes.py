@@ -26,14 +26,14 @@ from howdah.plan.plan import Plan
 from howdah.record.model import FilePart
 
 
-class _Said(FilePart):
+class _ErrorText(FilePart):
     what: str
     where: str | None
     hint: str | None
 
 
 class Error(CommandAnswer, shape="error"):
-    error: _Said
+    error: _ErrorText
 
 
 def _answers() -> Iterator[type[CommandAnswer]]:
@@ -54,7 +54,7 @@ def _answers() -> Iterator[type[CommandAnswer]]:
 SHAPES: dict[str, type[CommandAnswer]] = {each.shape_name: each for each in _answers()}
 
 
-class _Printed(GenerateJsonSchema):
+class _PrintedSchema(GenerateJsonSchema):
     """Require all fields of a dataclass: it is printed with its defaults."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
@@ -63,7 +63,7 @@ class _Printed(GenerateJsonSchema):
 
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of one shape, including its name and version."""
-    found: dict[str, Any] = SHAPES[name].model_json_schema(schema_generator=_Printed)
+    found: dict[str, Any] = SHAPES[name].model_json_schema(schema_generator=_PrintedSchema)
     found["properties"] = {SHAPE: {"const": SHAPES[name].shape()}, **found.get("properties", {})}
     found["required"] = [SHAPE, *found.get("required", [])]
     if name == "plan":

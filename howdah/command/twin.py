@@ -28,7 +28,7 @@ class Twin(FilePart):
     runs: list[TwinRun] = Field(description="the nearest first")
 
 
-def laid_over(path: Path, made: Experiment, *, page: bool) -> tuple[list[str], Twin | None]:
+def compare_with_recording(path: Path, made: Experiment, *, page: bool) -> tuple[list[str], Twin | None]:
     """Compare an experiment's runs with the recording of its twin profile. Return lines for a terminal and the object
     for JSON, both empty if the profile is not a twin or no run counts. With ``page``, write the page."""
     sections = sections_of_experiment(path)

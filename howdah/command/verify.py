@@ -90,8 +90,8 @@ def _execute(options: argparse.Namespace, place: Path) -> int:
     states = [report.state for report in reports]
     code = ExitCode.DIFFERS if DIFFERS in states else ExitCode.INVALID if UNCHECKED in states or not states else 0
     if options.json:
-        told = [Verified(state=report.state, **vars(report)) for report in reports]
-        answer(Verify(verified=set(states) == {VERIFIED}, reports=told))
+        shown = [Verified(state=report.state, **vars(report)) for report in reports]
+        answer(Verify(verified=set(states) == {VERIFIED}, reports=shown))
     else:
         write_stdout(fitted(_text(reports, states)))
     return code
@@ -148,9 +148,9 @@ def _text(reports: list[Report], states: list[State]) -> str:
     homes = {str(Path(report.path).parent) for report in reports}
     alike: dict[object, list[Report]] = {}
     for report in reports:
-        said = (report.state, *report.gaps, "", *report.notes, "", *report.checked)
+        findings = (report.state, *report.gaps, "", *report.notes, "", *report.checked)
         alone = report.findings or report.path.removesuffix(_SIGNATURE) in homes
-        alike.setdefault((report.path if alone else str(Path(report.path).parent), said), []).append(report)
+        alike.setdefault((report.path if alone else str(Path(report.path).parent), findings), []).append(report)
     ordered = sorted(alike.values(), key=lambda some: _ORDER.index(some[0].state))
     lines = [line for some in ordered for line in _lines(some)]
     counts = ", ".join(f"{states.count(word)} {word}" for word in _SIGNS if word in states)
