@@ -131,7 +131,7 @@ def accounting_checks(plan: Plan, state: Snapshots | None, tolerance: Tolerance)
     return checks
 
 
-def _ways(plan: Plan, direction: str) -> list[list[LinkHop]]:
+def _routes(plan: Plan, direction: str) -> list[list[LinkHop]]:
     pairs = dict.fromkeys(flow.ends for flow in plan.flows)
     return [way(plan, *(pair if direction == "forward" else pair[::-1])) for pair in pairs]
 
@@ -143,25 +143,25 @@ def balance(plan: Plan, state: Snapshots, direction: str) -> Check:
     receives in one direction only, and interfaces carry nothing else.
     """
     name = f"packets {direction}"
-    ways = _ways(plan, direction)
-    if not all(ways):
+    routes = _routes(plan, direction)
+    if not all(routes):
         return Check(name, ACCOUNTING, False, "the plan's network does not connect the hosts of a flow")
-    first = {(hops[0].node, hops[0].interface) for hops in ways}
-    last = {(hops[-1].to_node, hops[-1].to_interface) for hops in ways}
-    hops_used = dict.fromkeys(hop for hops in ways for hop in hops)
+    first = {(hops[0].node, hops[0].interface) for hops in routes}
+    last = {(hops[-1].to_node, hops[-1].to_interface) for hops in routes}
+    hops_used = dict.fromkeys(hop for hops in routes for hop in hops)
     sent = sum(state.interface(*end, "tx_packets") for end in first)
     received = sum(state.interface(*end, "rx_packets") for end in last)
-    counted = [place for hop in hops_used for place in _drops(state, hop, (hop.node, hop.interface) in first)]
-    places = {place: count for place, count in counted if count}
+    drops = [place for hop in hops_used for place in _drops(state, hop, (hop.node, hop.interface) in first)]
+    places = {place: count for place, count in drops if count}
     known = sum(places.values())
-    twice = sum(state.hop_counts(hop.node, hop.interface, "duplicated") for hop in hops_used)
-    back = {hop for hops in _ways(plan, "reverse" if direction == "forward" else "forward") for hop in hops}
+    duplicated = sum(state.hop_counts(hop.node, hop.interface, "duplicated") for hop in hops_used)
+    back = {hop for hops in _routes(plan, "reverse" if direction == "forward" else "forward") for hop in hops}
     answers = sum(state.hop_counts(hop.node, hop.interface, "answered") for hop in back)
-    missing = sent + twice + answers - received - known
-    told = ", ".join(f"{count} at {place}" for place, count in places.items()) or "none at any known place"
-    message = f"{direction}: {sent} packets sent, {received} received, {told}"
-    if twice or answers:
-        message += f", {twice} received twice, {answers} answers of a hop"
+    missing = sent + duplicated + answers - received - known
+    drops_text = ", ".join(f"{count} at {place}" for place, count in places.items()) or "none at any known place"
+    message = f"{direction}: {sent} packets sent, {received} received, {drops_text}"
+    if duplicated or answers:
+        message += f", {duplicated} received twice, {answers} answers of a hop"
     if missing > 0:
         message += f"; the path drops {missing} packets that no queue admits to"
     elif missing < 0:
@@ -193,11 +193,11 @@ def policed(plan: Plan, state: Snapshots) -> list[Check]:
     queues = state.qdiscs(*place)
     offered = sum(item["packets"] for item in queues if item["kind"] == Clsact.kind)
     dropped = state.policed(*place)
-    came = sum(item["packets"] + item["drops"] for item in queues if item["parent"] == "root")
-    missing = offered - dropped - came
-    message = f"the policer dropped {dropped} of {offered} packets, and {came} came to the queue behind it"
+    arrived = sum(item["packets"] + item["drops"] for item in queues if item["parent"] == "root")
+    missing = offered - dropped - arrived
+    message = f"the policer dropped {dropped} of {offered} packets, and {arrived} came to the queue behind it"
     message += f"; {abs(missing)} packets {'are missing' if missing > 0 else 'passed it by'}" if missing else ""
-    return [Check("policer", ACCOUNTING, not missing, message, offered - dropped, came, 0, "packets")]
+    return [Check("policer", ACCOUNTING, not missing, message, offered - dropped, arrived, 0, "packets")]
 
 
 def _softnet(state: Snapshots) -> Check:
@@ -214,7 +214,7 @@ def _softnet(state: Snapshots) -> Check:
 def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Check]:
     """Check that a delay line drops what random loss explains. More drops mean that its limit is too small."""
     checks = []
-    forward = {(hop.node, hop.interface) for hops in _ways(plan, "forward") for hop in hops}
+    forward = {(hop.node, hop.interface) for hops in _routes(plan, "forward") for hop in hops}
     for node, interface, handle in (queue.place for queue in plan.queues if queue.kind == Netem.kind):
         loss = plan.path.losses(ahead=(node, interface) in forward)
         if loss.steps or (plan.path.delay_limit_packets is not None and (node, interface) in forward):
@@ -244,7 +244,7 @@ def _sender_queues(plan: Plan, state: Snapshots) -> Check:
     dropped = {
         f"{hops[0].node}:{hops[0].interface}": state.queue_drops(hops[0].node, hops[0].interface)
         for direction in ("forward", "reverse")
-        for hops in _ways(plan, direction)
+        for hops in _routes(plan, direction)
         if hops and (hops[0].node, hops[0].interface) not in apart
     }
     places = ", ".join(place for place, count in dropped.items() if count)
@@ -276,16 +276,16 @@ def _causes(state: Snapshots) -> list[Check]:
         for item in values["qdiscs"]:
             if "matched" not in item:
                 continue
-            told = item["early"] + item["pdrop"] + item["other"] + 2 * item["matched"]
+            explained = item["early"] + item["pdrop"] + item["other"] + 2 * item["matched"]
             message = (
                 f"CHOKe at {node}:{item['interface']} dropped {item['drops']} packets: {item['early']} early, "
                 f"{item['pdrop']} when it was full, {item['matched']} with one of their flow that was queued"
             )
-            missing = item["drops"] - told
+            missing = item["drops"] - explained
             if missing:
                 message += f"; {abs(missing)} packets {'have no cause' if missing > 0 else 'more than it dropped'}"
             label = f"drop causes {node}:{item['interface']}"
-            checks.append(Check(label, ACCOUNTING, not missing, message, item["drops"], told, 0, "packets"))
+            checks.append(Check(label, ACCOUNTING, not missing, message, item["drops"], explained, 0, "packets"))
     return checks
 
 

@@ -18,7 +18,7 @@ from howdah.plan.route import LinkHop, way
 from howdah.record.verdict import ACCOUNTING, Check
 
 _MARKED = "IpExtInCEPkts"
-_OWN = ("low_latency", "classic", "step_marks")  # counters of a qdisc with two queues
+_DUAL_COUNTERS = ("low_latency", "classic", "step_marks")  # counters of a qdisc with two queues
 
 
 def active_queue_checks(plan: Plan, state: Snapshots | None) -> list[Check]:
@@ -44,22 +44,24 @@ def _marks(plan: Plan, state: Snapshots) -> Iterator[Check]:
         marked = sum(item["marked"] for item in found)
         if not marked and not (plan.path.ecn or (direction == "forward" and queues()[plan.path.queue].marks_always)):
             continue
-        came = sum(count for host, count in state.counter(_MARKED).items() if host in {pair[1] for pair in ends})
+        received = sum(count for host, count in state.counter(_MARKED).items() if host in {pair[1] for pair in ends})
         fewer, more = _allowed(state, hops, found)
-        ok = -fewer <= came - marked <= more
-        message = f"{direction}: queues marked {marked} packets, and {came} came to their hosts with a mark"
-        message += f"; {marked - came} marks are missing" if came < marked - fewer else ""
-        message += "; more than were marked" if came > marked + more else ""
-        yield Check(f"marks {direction}", ACCOUNTING, ok, message, marked, came, max(fewer, more), "packets")
+        ok = -fewer <= received - marked <= more
+        message = f"{direction}: queues marked {marked} packets, and {received} came to their hosts with a mark"
+        message += f"; {marked - received} marks are missing" if received < marked - fewer else ""
+        message += "; more than were marked" if received > marked + more else ""
+        yield Check(f"marks {direction}", ACCOUNTING, ok, message, marked, received, max(fewer, more), "packets")
 
 
 def _allowed(state: Snapshots, hops: dict[LinkHop, None], found: list[dict[str, Any]]) -> tuple[int, int]:
     """Return how many fewer and how many more packets may arrive with CE than were marked."""
     lost = sum(state.queue_drops(hop.node, hop.interface) for hop in hops)
-    twice = sum(min(item["step_marks"], item["marked"] - item["step_marks"]) for item in found if "step_marks" in item)
+    marked_twice = sum(
+        min(item["step_marks"], item["marked"] - item["step_marks"]) for item in found if "step_marks" in item
+    )
     several = sum(1 for item in found if item["marked"]) > 1  # each may mark packets already marked by another
     repeated = sum(state.hop_counts(hop.node, hop.interface, "duplicated") for hop in hops)
-    return lost + twice + several * sum(item["marked"] for item in found), repeated
+    return lost + marked_twice + several * sum(item["marked"] for item in found), repeated
 
 
 def _two_queues(plan: Plan, state: Snapshots) -> Iterator[Check]:
@@ -69,10 +71,10 @@ def _two_queues(plan: Plan, state: Snapshots) -> Iterator[Check]:
     deciding = {place for place, queue in dual if isinstance(queue, HopQueue) and queue.decides_on_arrival}
     for node, values in state.after["nodes"].items():
         for item in values["qdiscs"]:
-            if not all(name in item for name in _OWN):
+            if not all(name in item for name in _DUAL_COUNTERS):
                 continue
             place = (node, item["interface"], item["handle"])
-            came = item["classic"] + item["low_latency"]
+            arrived = item["classic"] + item["low_latency"]
             at_once = place in deciding
             held = 0 if at_once else item["drops"] - item["overlimits"]
             left = item["packets"] + item["backlog_packets"] + held
@@ -80,8 +82,8 @@ def _two_queues(plan: Plan, state: Snapshots) -> Iterator[Check]:
             message = f"{item['low_latency']} packets came to the queue of low latency of {what} and {item['classic']} "
             message += f"to the classic one, {item['packets']} left and {held} were dropped in it; "
             message += f"{item['step_marks']} of {item['marked']} marks are by the step"
-            wrong = came != left or item["step_marks"] > item["marked"]
-            if came != left:
-                message += f"; {abs(came - left)} packets {'are missing' if came > left else 'more than came'}"
+            wrong = arrived != left or item["step_marks"] > item["marked"]
+            if arrived != left:
+                message += f"; {abs(arrived - left)} packets {'are missing' if arrived > left else 'more than arrived'}"
             label = f"two queues {node}:{item['interface']}"
-            yield Check(label, ACCOUNTING, not wrong, message, came, left, 0, "packets")
+            yield Check(label, ACCOUNTING, not wrong, message, arrived, left, 0, "packets")

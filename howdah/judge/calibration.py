@@ -130,10 +130,10 @@ def _buffer(plan: Plan, stage: str, found: CalibrationRecord, tolerance: Toleran
     delivered = found.buffer_delivered_packets
     if depth is None and found.buffer_offered_bytes and delivered is not None:
         # Everything that arrived had waited or passed before the buffer filled up; the last frames found no room.
-        came = delivered * expected.frame_bytes
-        if came < filled:
-            message = f"the buffer of the bottleneck is too low: {came} bytes came of all that filled it"
-            return Check("buffer", stage, False, f"{message}, expected {filled}", filled, came, None, "bytes")
+        arrived = delivered * expected.frame_bytes
+        if arrived < filled:
+            message = f"the buffer of the bottleneck is too low: {arrived} bytes came of all that filled it"
+            return Check("buffer", stage, False, f"{message}, expected {filled}", filled, arrived, None, "bytes")
     step = math.ceil(tolerance.clock_step_us * configured / 8e6)
     return within(
         "buffer",

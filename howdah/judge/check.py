@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from howdah.plan.plan import Plan
 from howdah.record.verdict import Check
 
-MOST_TOLD = 10  # the most failed connections of a group in a message
+MOST_NAMED = 10  # the most failed connections of a group in a message
 
 
 def none_of(name: str, stage: str, count: int | None, unit: str, good: str, bad: str) -> Check:
@@ -19,11 +19,11 @@ def none_of(name: str, stage: str, count: int | None, unit: str, good: str, bad:
     return Check(name, stage, ok, good if ok else bad.format(count=count), 0, count, 0, unit)
 
 
-def told_of_many(checks: list[Check]) -> str:
-    """Return the messages of the first MOST_TOLD failed checks and the number of others; empty if none."""
+def failure_summary(checks: list[Check]) -> str:
+    """Return the messages of the first MOST_NAMED failed checks and the number of others; empty if none."""
     wrong = [check.message for check in checks if check.ok is False]
-    more = f"; and {len(wrong) - MOST_TOLD} more" if len(wrong) > MOST_TOLD else ""
-    return ": " + "; ".join(wrong[:MOST_TOLD]) + more if wrong else ""
+    more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+    return ": " + "; ".join(wrong[:MOST_NAMED]) + more if wrong else ""
 
 
 def within(

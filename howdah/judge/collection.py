@@ -17,7 +17,7 @@ from howdah.ingest.capture import CAPTURES
 from howdah.ingest.source import IngestReport
 from howdah.judge.accounting import Snapshots
 from howdah.judge.check import none_of
-from howdah.judge.engine import WHY, Idle, excused
+from howdah.judge.engine import WHY, Idle, is_excused
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING
@@ -166,7 +166,7 @@ def reading_gaps(name: str, interval_us: int | None, times_ns: list[int], idle: 
         return Check(label, COLLECTION, None, f"{name} was not read twice", interval_us, None, None, "us")
     longest = max(after - before for before, after in itertools.pairwise(times_ns)) / 1000
     long = [pair for pair in itertools.pairwise(times_ns) if pair[1] - pair[0] > _GAP * interval_us * 1000]
-    ok = all(excused(idle, before + interval_us * 1000, after) for before, after in long)
+    ok = all(is_excused(idle, before + interval_us * 1000, after) for before, after in long)
     message = f"the longest time between two readings of {name} is {longest:.0f} us, the interval {interval_us} us"
     if long and ok:
         message += WHY
@@ -305,8 +305,8 @@ def _ss(plan: Plan, raw: Path) -> Check:
             lines = read_raw_text(raw / name, errors="replace").splitlines()
         except OSError:
             lines = []
-        told = {line.split()[1] for line in lines if line.startswith("# ") and len(line.split()) == 3}
-        missing += [f"{name} of {host}" for host in sorted(hosts - told)]
+        covered = {line.split()[1] for line in lines if line.startswith("# ") and len(line.split()) == 3}
+        missing += [f"{name} of {host}" for host in sorted(hosts - covered)]
     message = "ss was asked at the beginning and at the end, on every host"
     if missing:
         message = f"there is no {', no '.join(missing[:_MOST_NAMED])}"
@@ -324,8 +324,8 @@ def _captures(plan: Plan, report: IngestReport, state: Snapshots | None) -> Iter
         if place not in captures:
             yield Check(label, COLLECTION, False, f"the packets of the capture at {place} were not counted")
             continue
-        yield _whole(label, captures[place])
-        passed = _passed(plan, place, state)
+        yield _capture_complete(label, captures[place])
+        passed = _packets_at_interface(plan, place, state)
         if passed is not None:
             in_file = captures[place]["in_file"]
             message = f"the capture has {in_file} packets, {passed} passed {place}"
@@ -333,7 +333,7 @@ def _captures(plan: Plan, report: IngestReport, state: Snapshots | None) -> Iter
             yield Check(f"{label} and interface", COLLECTION, in_file == passed, message, passed, in_file, 0, "packets")
 
 
-def _whole(label: str, capture: dict[str, Any]) -> Check:
+def _capture_complete(label: str, capture: dict[str, Any]) -> Check:
     captured, received, in_file = capture.get("captured"), capture.get("received"), capture["in_file"]
     dropped = (capture.get("dropped_by_kernel") or 0) + (capture.get("dropped_by_interface") or 0)
     if captured is None or received is None:
@@ -346,7 +346,7 @@ def _whole(label: str, capture: dict[str, Any]) -> Check:
     return Check(label, COLLECTION, ok, message, received, in_file, 0, "packets")
 
 
-def _passed(plan: Plan, place: str, state: Snapshots | None) -> int | None:
+def _packets_at_interface(plan: Plan, place: str, state: Snapshots | None) -> int | None:
     """Return the packets that passed the interface in both directions; None if it also carries traffic of others, or
     IPv6."""
     is_ours = plan.traits.virtual_clock

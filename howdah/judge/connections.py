@@ -51,9 +51,9 @@ def connection_checks(plan: Plan, rows: list[int], agent: AgentRecord | None, st
 def _recorded(plan: Plan, agent: AgentRecord | None, rows: list[int]) -> Check:
     """Check that the plan, agent.json and the table have the same flows, each once."""
     planned = {flow.id for flow in plan.flows}
-    told = [record.id for record in agent.flows] if agent is not None else []
+    recorded = [record.id for record in agent.flows] if agent is not None else []
     wrong = []
-    for what, found in (("agent.json", told), ("the table flow", rows)):
+    for what, found in (("agent.json", recorded), ("the table flow", rows)):
         twice = [number for number, count in Counter(found).items() if count > 1]
         for words, numbers in (
             ("lacks", planned.difference(found)),
@@ -62,7 +62,7 @@ def _recorded(plan: Plan, agent: AgentRecord | None, rows: list[int]) -> Check:
         ):
             if numbers:
                 wrong.append(f"{what} {words} {_named(numbers)}")
-    message = f"{counted(len(planned), 'flow')} planned, {len(told)} in agent.json, {len(rows)} in the table"
+    message = f"{counted(len(planned), 'flow')} planned, {len(recorded)} in agent.json, {len(rows)} in the table"
     message += "".join(f"; {each}" for each in wrong)
     return Check(_NAMES[0], ACCOUNTING, not wrong, message, len(planned), len(rows), 0, "flows")
 
@@ -149,16 +149,16 @@ def _opened(plan: Plan, agent: AgentRecord, state: Snapshots) -> Check:
 
 def _connects(record: FlowRecord) -> int:
     """Return the number of a flow's connections; HTTP clients report it per request."""
-    told = [each.connects for each in record.transactions or [] if each.connects is not None]
-    return sum(told) if told else int(record.start_ns is not None)
+    counts = [each.connects for each in record.transactions or [] if each.connects is not None]
+    return sum(counts) if counts else int(record.start_ns is not None)
 
 
 def _refused(state: Snapshots) -> Check:
     found = {name: sum(state.counter(name).values()) for name in REFUSED}
     moved = {name: count for name, count in found.items() if count}
     hosts = dict.fromkeys(node for name in moved for node, count in state.counter(name).items() if count)
-    told = "; ".join(f"{name} {count}: {REFUSED[name]}" for name, count in moved.items())
-    bad = f"{{count}} connections were refused or given up ({told}; at {', '.join(hosts)})"
+    refusals = "; ".join(f"{name} {count}: {REFUSED[name]}" for name, count in moved.items())
+    bad = f"{{count}} connections were refused or given up ({refusals}; at {', '.join(hosts)})"
     known = any(state.counter(name) for name in REFUSED)
     total = sum(moved.values()) if known else None
     return none_of(_NAMES[3], ACCOUNTING, total, "connections", "no connection was refused or given up", bad)

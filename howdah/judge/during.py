@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah.judge.check import Tolerance, told_of_many, within
+from howdah.judge.check import Tolerance, failure_summary, within
 from howdah.linux.netlink.discipline import queues
 from howdah.measure.capacity import Steps
 from howdah.measure.measured import Measured
 from howdah.measure.rounds import raw_rtt
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Flow, Plan
 from howdah.receiver import RECEIVERS
 from howdah.record.verdict import DURING, Check
 
@@ -64,7 +64,7 @@ def dequeue_rate(data: Measured, tolerance: Tolerance) -> Check:
     what = "the bottleneck's rate while it had a queue"
     if not (bottleneck.has("sent_bytes") and bottleneck.has("backlog_bytes")):
         return within("dequeue rate", DURING, None, expected, 0, "bit/s", what, "the queue was not read")
-    spans = backlogged_spans(bottleneck, dropping(data.plan))
+    spans = backlogged_spans(bottleneck, held_drop_bytes(data.plan))
     sent = sum(int(bottleneck["sent_bytes"][end] - bottleneck["sent_bytes"][begin]) for begin, end in spans)
     time = sum(int(bottleneck.time_ns[end] - bottleneck.time_ns[begin]) for begin, end in spans)
     if not time:
@@ -82,8 +82,10 @@ def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
     steps = [path.rate_bits_per_second, *path.rate_steps]
     spans: list[tuple[int, int]] = []
     if _was_read(bottleneck):
-        spans = [(begin, begin + 1) for begin in np.flatnonzero(backlogged(bottleneck, dropping(data.plan))).tolist()]
-    return _follows("rate schedule", "the bottleneck", bottleneck, steps, spans, path.frame_bytes, tolerance)
+        spans = [
+            (begin, begin + 1) for begin in np.flatnonzero(backlogged(bottleneck, held_drop_bytes(data.plan))).tolist()
+        ]
+    return _schedule_check("rate schedule", "the bottleneck", bottleneck, steps, spans, path.frame_bytes, tolerance)
 
 
 def _reverse_rate_schedule(data: Measured, tolerance: Tolerance) -> Check:
@@ -98,14 +100,14 @@ def _reverse_rate_schedule(data: Measured, tolerance: Tolerance) -> Check:
     if any(flow.direction == "reverse" for flow in data.plan.flows):
         frame_bytes = path.frame_bytes
     held = path.frame_bytes if queues()[path.reverse_queue].drops_held else 0
-    return _follows(name, "the way back", queue, steps, backlogged_spans(queue, held), frame_bytes, tolerance)
+    return _schedule_check(name, "the way back", queue, steps, backlogged_spans(queue, held), frame_bytes, tolerance)
 
 
 def _was_read(queue: Samples) -> bool:
     return queue.has("sent_bytes") and queue.has("backlog_bytes")
 
 
-def _follows(
+def _schedule_check(
     name: str,
     what: str,
     queue: Samples,
@@ -134,10 +136,10 @@ def _follows(
     expected = (capacity.integral(end) - capacity.integral(begin)) / 8 / SECOND_NS
     sent = queue["sent_bytes"][last] - queue["sent_bytes"][first]
     waits = [max(1.0, later / earlier) for earlier, later in itertools.pairwise(rates)]
-    doubt = frame_bytes * (2 + capacity.weights(begin, end, waits))
-    free = waiting(capacity, rates, frame_bytes)
-    least = (free.integral(end) - free.integral(begin)) / 8 / SECOND_NS - 2 * frame_bytes
-    excess = np.maximum(sent - expected - doubt, np.minimum(expected - sent - doubt, least - sent))
+    margin = frame_bytes * (2 + capacity.weights(begin, end, waits))
+    slowed = with_frames_in_service(capacity, rates, frame_bytes)
+    least = (slowed.integral(end) - slowed.integral(begin)) / 8 / SECOND_NS - 2 * frame_bytes
+    excess = np.maximum(sent - expected - margin, np.minimum(expected - sent - margin, least - sent))
     excess -= tolerance.rate_share * expected
     worst = int(np.argmax(excess))
     ok = bool(excess[worst] <= 0)
@@ -151,7 +153,7 @@ def _follows(
     return Check(name, DURING, ok, message, 1.0, total / planned, tolerance.rate_share, "ratio")
 
 
-def waiting(capacity: Steps, rates: list[int], frame_bytes: int) -> Steps:
+def with_frames_in_service(capacity: Steps, rates: list[int], frame_bytes: int) -> Steps:
     """Return the capacity if each rise of the rate meets a frame that has just begun: nothing passes until it has
     ended.
 
@@ -170,7 +172,7 @@ def waiting(capacity: Steps, rates: list[int], frame_bytes: int) -> Steps:
     return Steps(rates[0], changes)
 
 
-def dropping(plan: Plan) -> int:
+def held_drop_bytes(plan: Plan) -> int:
     """Return the frame size for a queue that drops packets it holds, 0 for one that only drops arriving packets."""
     return plan.path.frame_bytes if queues()[plan.path.queue].drops_held else 0
 
@@ -204,44 +206,55 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
         )
     least = float(rtt[good].min()) / 1000
     low = tolerance.delay(flow.rtt_us) + path.early_us - path.least_added_us
-    # Data frames and their ACK take time at each rate limit; a receiver may acknowledge every second frame or fewer.
-    receiver = RECEIVERS[flow.receiver_behaviour]
-    frames = receiver.most_segments_an_ack
-    slowest = min([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)])
-    frames_us = frames * path.frame_bytes * 8e6 / slowest
-    frames_us += sum(frames * path.frame_bytes * 8e6 / hop.rate_bits_per_second for hop in path.hops)
-    if path.sender_interface_bits_per_second:
-        frames_us += frames * path.frame_bytes * 8e6 / path.sender_interface_bits_per_second
-    if path.reverse_rate_bits_per_second:
-        frames_us += path.frame_bytes * 8e6 / path.reverse_rate_bits_per_second
-    frames_us += sum(link.longest_wait_us for link in (path.link, path.reverse_link) if link is not None)
-    varies = sum(
-        target.variation_us + target.variation_reverse_us
-        for target in data.plan.calibration.targets
-        if (target.sender, target.receiver) == flow.ends
-    )
-    ticks_us = 2 * path.tick_us  # a packet may wait a tick in each direction
-    ends = [each for each in data.plan.processors if each.host in (flow.sender, flow.receiver)]
-    costs_us = frames * sum(each.packet_ns + each.ack_ns for each in ends) / 1000
-    high = tolerance.delay(flow.rtt_us) + frames_us + varies + ticks_us + receiver.stretched_us + costs_us
+    high = _most_added_us(data.plan, flow, tolerance)
     shortest = flow.rtt_us - path.early_us + path.least_added_us
     expected = f"{shortest} to {flow.rtt_us + high:.0f} us"
+
+    def check(ok: bool | None, message: str, measured: float = least, allowed: float = high) -> Check:
+        return Check(name, DURING, ok, f"{flow.title} {message}", flow.rtt_us, measured, allowed, "us")
+
     if least < flow.rtt_us - low:
-        message = f"{flow.title} saw an RTT of {least:.10g} us, shorter than the path's {flow.rtt_us} us"
-        return Check(name, DURING, False, message, flow.rtt_us, least, low, "us")
+        return check(False, f"saw an RTT of {least:.10g} us, shorter than the path's {flow.rtt_us} us", allowed=low)
     if least <= flow.rtt_us + high:
-        message = f"{flow.title} saw a shortest RTT of {least:.10g} us, expected {expected}"
-        return Check(name, DURING, True, message, flow.rtt_us, least, high, "us")
+        return check(True, f"saw a shortest RTT of {least:.10g} us, expected {expected}")
     handshake = _handshake_us(data, trace, shortest - low)
     if handshake is not None and shortest - low <= handshake <= flow.rtt_us + high:
         # The first flight overfills the path: only the SYN met an empty queue, no data packet did.
-        message = f"{flow.title} saw a shortest RTT of {handshake} us, of its handshake, expected {expected}"
-        return Check(name, DURING, True, message, flow.rtt_us, handshake, high, "us")
+        return check(True, f"saw a shortest RTT of {handshake} us, of its handshake, expected {expected}", handshake)
     if not _starts_alone(data, trace):
-        message = f"{flow.title} started beside another one; its shortest RTT of {least:.10g} us may contain queueing"
-        return Check(name, DURING, None, message, flow.rtt_us, least, high, "us")
-    message = f"{flow.title} saw no RTT below {least:.10g} us, expected {expected}: something delays it"
-    return Check(name, DURING, False, message, flow.rtt_us, least, high, "us")
+        return check(None, f"started beside another one; its shortest RTT of {least:.10g} us may contain queueing")
+    return check(False, f"saw no RTT below {least:.10g} us, expected {expected}: something delays it")
+
+
+def _most_added_us(plan: Plan, flow: Flow, tolerance: Tolerance) -> float:
+    """Return by how much the RTT of an empty path may exceed the configured one."""
+    varies = sum(
+        target.variation_us + target.variation_reverse_us
+        for target in plan.calibration.targets
+        if (target.sender, target.receiver) == flow.ends
+    )
+    receiver = RECEIVERS[flow.receiver_behaviour]
+    frames = receiver.most_segments_an_ack
+    ticks_us = 2 * plan.path.tick_us  # a packet may wait a tick in each direction
+    ends = [each for each in plan.processors if each.host in flow.ends]
+    costs_us = frames * sum(each.packet_ns + each.ack_ns for each in ends) / 1000
+    return (
+        tolerance.delay(flow.rtt_us) + _frames_us(plan, frames) + varies + ticks_us + receiver.stretched_us + costs_us
+    )
+
+
+def _frames_us(plan: Plan, frames: int) -> float:
+    """Return how long the data frames of an ACK (a receiver may wait for several), and the ACK, take at all rate
+    limits of the path."""
+    path = plan.path
+    bits = frames * path.frame_bytes * 8e6
+    frames_us = bits / min([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)])
+    frames_us += sum(bits / hop.rate_bits_per_second for hop in path.hops)
+    if path.sender_interface_bits_per_second:
+        frames_us += bits / path.sender_interface_bits_per_second
+    if path.reverse_rate_bits_per_second:
+        frames_us += path.frame_bytes * 8e6 / path.reverse_rate_bits_per_second
+    return frames_us + sum(link.longest_wait_us for link in (path.link, path.reverse_link) if link is not None)
 
 
 def _minimum_rtts(group: str, each: list[Check]) -> Check:
@@ -250,7 +263,7 @@ def _minimum_rtts(group: str, each: list[Check]) -> Check:
     good, wrong, open_ = (sum(check.ok is ok for check in each) for ok in (True, False, None))
     message = f"{good} of the {len(each)} connections of {group} saw the path's RTT"
     message += f", {open_} may only have seen it with queueing" if open_ else ""
-    message += told_of_many(each)
+    message += failure_summary(each)
     least = min((float(check.measured) for check in each if check.measured is not None), default=None)
     ok = False if wrong else (True if good else None)
     return Check(f"minimum RTT group {group}", DURING, ok, message, each[0].expected, least, unit="us")

@@ -15,7 +15,7 @@ import numpy as np
 
 from howdah.codec import decoded
 from howdah.ingest.source import IngestReport
-from howdah.judge.check import Tolerance, told_of_many
+from howdah.judge.check import Tolerance, failure_summary
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.measure.processor import course_of
 from howdah.plan.plan import Flow, Plan
@@ -80,7 +80,7 @@ def _clock(plan: Plan, agent: AgentRecord, tolerance: Tolerance, idle: Idle | No
         late = end_us > latest + tolerance.clock_us
         early = phase in earliest_us and end_us < earliest_us[phase] - tolerance.clock_us
         message = f"phase {phase} ended at {end_us / 1e6:.6f} s, the plan allows until {latest / 1e6:.6f} s"
-        if late and excused(idle, latest * 1000, phases[phase].end_ns):
+        if late and is_excused(idle, latest * 1000, phases[phase].end_ns):
             late = False
             message += WHY
         if late:
@@ -114,7 +114,7 @@ def flow_checks(
 def _group_check(group: str, each: list[Check]) -> Check:
     good = sum(check.ok is not False for check in each)
     message = f"{good} of the {len(each)} connections of {group} started on time, and moved what they should"
-    message += told_of_many(each)
+    message += failure_summary(each)
     return Check(f"connections {group}", ENGINE, good == len(each), message, len(each), good, 0, "connections")
 
 
@@ -130,7 +130,7 @@ def _flow_check(
     if record.connected_ns is None:
         return Check(name, ENGINE, False, f"{flow.title} never connected")
     start_us = record.start_ns / 1000
-    late = excused(idle, flow.start_us * 1000, record.start_ns)
+    late = is_excused(idle, flow.start_us * 1000, record.start_ns)
     if abs(start_us - flow.start_us) > tolerance.clock_us and not late:
         message = f"{flow.title} started at {start_us:.0f} us instead of {flow.start_us} us"
         return Check(name, ENGINE, False, message, flow.start_us, start_us, tolerance.clock_us, "us")
@@ -226,7 +226,7 @@ def idle_of(directory: RunDirectory, plan: Plan) -> Idle | None:
     return idle
 
 
-def excused(idle: Idle | None, due_ns: int, at_ns: int) -> bool:
+def is_excused(idle: Idle | None, due_ns: int, at_ns: int) -> bool:
     """Return whether something due at ``due_ns`` came late, at ``at_ns``, because the processor was busy meanwhile."""
     return idle is not None and at_ns > due_ns and idle(due_ns, at_ns) <= _PAUSE * (at_ns - due_ns)
 
@@ -255,7 +255,7 @@ def kernel_log_checks(report: IngestReport, agent: AgentRecord | None) -> list[C
         return [Check(_CHECK, ENGINE, False, what, written, kept, 0, "messages")]
     total = int(counts["alarms_total"])
     if total:
-        said = _said(decoded(KernelAlarm, counts["alarms"][0]), total, _own_modules(agent or AgentRecord()))
+        said = _alarm_text(decoded(KernelAlarm, counts["alarms"][0]), total, _own_modules(agent or AgentRecord()))
         return [Check(_CHECK, ENGINE, False, said, 0, total, 0, "alarms")]
     lost = sum(account.lost for account in accounts)
     if lost:
@@ -274,7 +274,7 @@ def _own_modules(agent: AgentRecord) -> list[str]:
     return [name for name, value in (agent.modules or {}).items() if value and value.algorithms is not None]
 
 
-def _said(alarm: KernelAlarm, total: int, own_modules: list[str]) -> str:
+def _alarm_text(alarm: KernelAlarm, total: int, own_modules: list[str]) -> str:
     where = f" on {alarm.machine}" if alarm.machine else ""
     more = f"; and {total - 1} more" if total > 1 else ""
     whose = "" if alarm.module else in_use(own_modules)

@@ -37,21 +37,21 @@ def jitter_checks(plan: Plan, stage: str, found: CalibrationRecord | None, toler
                 continue
             pair = (target.sender, target.receiver)
             base = bases[pair].delays_ns(direction) if pair in bases else None
-            expected = _table(plan, *(pair if direction == "forward" else pair[::-1]))
+            expected = _planned_delays_us(plan, *(pair if direction == "forward" else pair[::-1]))
             entry = entries.get((*pair, direction))
             where = f"{direction} {'-'.join(pair)}"
             if entry is None or not base or expected is None:
                 what = f"the delays that packets draw, {where}, were not measured"
                 checks.append(Check(f"jitter {where}", stage, False, what, unit="ratio"))
                 continue
-            came = np.array([math.nan if each is None else each for each in entry.came_ns]) / 1000
+            arrived = np.array([math.nan if each is None else each for each in entry.came_ns]) / 1000
             sent = np.array(entry.sent_ns) / 1000
-            checks.append(_distribution(where, stage, came - sent - base[0] / 1000, expected, tolerance))
-            checks.append(_order(where, stage, came, expected, jitter.spacing_us, tolerance))
+            checks.append(_distribution(where, stage, arrived - sent - base[0] / 1000, expected, tolerance))
+            checks.append(_order(where, stage, arrived, expected, jitter.spacing_us, tolerance))
     return checks
 
 
-def _table(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
+def _planned_delays_us(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
     """Return the delays that packets to a host draw in the plan; None if its delay line draws none."""
     hops = way(plan, start, end)
     last = (hops[-1].node, hops[-1].interface) if hops else None
@@ -102,14 +102,14 @@ def _distribution(
 def _order(
     where: str,
     stage: str,
-    came: NDArray[np.float64],
+    arrived: NDArray[np.float64],
     expected: NDArray[np.float64],
     spacing_us: int,
     tolerance: Tolerance,
 ) -> Check:
     """Check how many neighbours overtook: as many as pairs of draws that differ by more than their spacing."""
     share = float(np.searchsorted(expected, expected - spacing_us, side="left").mean() / expected.size)
-    steps = np.diff(came)
+    steps = np.diff(arrived)
     pairs = int((~np.isnan(steps)).sum())
     overtook = int((steps < 0).sum())
     mean = share * pairs
@@ -129,7 +129,7 @@ def order_checks(plan: Plan, state: Snapshots | None) -> list[Check]:
     if state is None or not (asked or path.jitter):
         return []
     if path.jitter is not None:
-        return [_broken(plan, state)] if path.jitter.forward else []
+        return [_reordering_check(plan, state)] if path.jitter.forward else []
     if path.early_us:
         return []
     if path.losses(ahead=False).ratio or path.losses(ahead=False).steps or path.reverse_rate_bits_per_second:
@@ -142,13 +142,13 @@ def order_checks(plan: Plan, state: Snapshots | None) -> list[Check]:
     return [Check("order", ACCOUNTING, not total, message, 0, total, 0, "packets")]
 
 
-def _broken(plan: Plan, state: Snapshots) -> Check:
+def _reordering_check(plan: Plan, state: Snapshots) -> Check:
     """Check that some packets came out of order if enough were sent, back to back at the bottleneck's rate, to make
     that certain."""
     expected = 0.0
     frame_us = plan.path.frame_bytes * 8e6 / plan.path.rate_bits_per_second
     for sender, receiver in dict.fromkeys(flow.ends for flow in plan.flows):
-        drawn, hops = _table(plan, sender, receiver), way(plan, sender, receiver)
+        drawn, hops = _planned_delays_us(plan, sender, receiver), way(plan, sender, receiver)
         if drawn is not None and hops:
             share = float(np.searchsorted(drawn, drawn - frame_us, side="left").mean()) / drawn.size
             expected += share * state.interface(hops[-1].to_node, hops[-1].to_interface, "rx_packets")

@@ -161,8 +161,8 @@ def _check(data: Measured, name: str, what: str, title: str, flows: Sequence[Flo
         reasons += ([reason] if reason is not None else late) if part else []
         broken += part * left if reason is None else 0.0
     ok = broken <= tolerance.limited_share
-    said = list(dict.fromkeys(reasons)) if ok else [f"the {_ENDS[what]}'s buffers are too small"]
-    message += f": {'; '.join(said)}" if said else ""
+    causes = list(dict.fromkeys(reasons)) if ok else [f"the {_ENDS[what]}'s buffers are too small"]
+    message += f": {'; '.join(causes)}" if causes else ""
     return Check(name, DURING, ok, message, 0.0, share, tolerance.limited_share, "ratio")
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from howdah.judge.check import Tolerance
-from howdah.judge.during import backlogged, dropping
+from howdah.judge.during import backlogged, held_drop_bytes
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples, node_samples
 from howdah.measure.trace import SECOND_NS
@@ -102,18 +102,18 @@ def _carried(
     least = (link.until(end - slack_ns) - link.until(begin + slack_ns)) * link.size_bytes - frame
     busy = np.zeros(left.size, dtype=np.bool_)
     if sent is data.bottleneck and sent.has("backlog_bytes"):
-        busy = backlogged(sent, dropping(data.plan))[first]
+        busy = backlogged(sent, held_drop_bytes(data.plan))[first]
     wrong = np.flatnonzero((left > most) | (busy & (left < least)))
     total, possible = int(left.sum()), int(link.until(end[-1]) - link.until(begin[0])) * link.size_bytes
     if wrong.size:
         at = int(wrong[0])
-        way = "more than" if left[at] > most[at] else "although its queue held more, less than"
-        let = most[at] - frame if left[at] > most[at] else least[at] + frame
+        relation = "more than" if left[at] > most[at] else "although its queue held more, less than"
+        limit = most[at] - frame if left[at] > most[at] else least[at] + frame
         message = (
             f"{left[at]} bytes left {link.node} in {(end[at] - begin[at]) / 1e6:g} ms from "
-            f"{begin[at] / SECOND_NS:.6f} s on, {way} its opportunities carry: {let}"
+            f"{begin[at] / SECOND_NS:.6f} s on, {relation} its opportunities carry: {limit}"
         )
-        return Check(name, DURING, False, message, int(let), int(left[at]), frame, "bytes")
+        return Check(name, DURING, False, message, int(limit), int(left[at]), frame, "bytes")
     message = f"{total} bytes left {link.node}, its opportunities carry {possible}"
     message += f"; in {int(busy.sum())} of {busy.size} intervals its queue never ran empty" if busy.any() else ""
     return Check(name, DURING, True, message, possible, total, frame, "bytes")

@@ -74,9 +74,24 @@ def bursts(
     read = loss_readings(samples, base, changes)
     if read is None:
         return Check(name, DURING, None, f"the delay line at {place} was not read", unit="readings")
+    found, lost, expected, variance = _count_bursts(read, burst_packets)
+    if found > expected:
+        allowed = tolerance.deviations * math.sqrt(variance) + tolerance.deviations**2 / 2
+    else:  # for a non-negative count the second moment bounds only the lower tail
+        allowed = tolerance.deviations * math.sqrt(expected)
+    ok = abs(found - expected) <= allowed
+    message = f"the delay line at {place} lost {lost} packets between {found} pairs of readings"
+    message += f", expected {expected:.4g} ± {allowed:.3g} with bursts of {burst_packets:g} packets"
+    if not ok:
+        message += ": its bursts are " + ("shorter" if found > expected else "longer or fewer") + " than the plan's"
+    return Check(name, DURING, ok, message, expected, found, allowed, "readings")
+
+
+def _count_bursts(read: LossReadings, burst_packets: float) -> tuple[int, int, float, float]:
+    """Return the number of intervals with losses and of lost packets, and mean and variance of the first."""
     expected = variance = 0.0
     found = lost = 0
-    was_lost = 0.0
+    was_lost = 0.0  # the probability that the last packet was lost
     columns = (each.tolist() for each in (read.first, read.last, read.entered, read.dropped))
     for begin, end, count, drops in zip(*columns, strict=True):
         ratio = read.ratios[begin]
@@ -92,16 +107,7 @@ def bursts(
         found += drops > 0
         lost += drops
         was_lost = 1 / (1 + (count - drops) * ends) if drops else 0.0
-    if found > expected:
-        allowed = tolerance.deviations * math.sqrt(variance) + tolerance.deviations**2 / 2
-    else:  # for a non-negative count the second moment bounds only the lower tail
-        allowed = tolerance.deviations * math.sqrt(expected)
-    ok = abs(found - expected) <= allowed
-    message = f"the delay line at {place} lost {lost} packets between {found} pairs of readings"
-    message += f", expected {expected:.4g} ± {allowed:.3g} with bursts of {burst_packets:g} packets"
-    if not ok:
-        message += ": its bursts are " + ("shorter" if found > expected else "longer or fewer") + " than the plan's"
-    return Check(name, DURING, ok, message, expected, found, allowed, "readings")
+    return found, lost, expected, variance
 
 
 _DROPS = "drops_packets"
@@ -218,15 +224,15 @@ def scheduled_loss(
     for number, (begin, end) in enumerate(zip(read.first.tolist(), read.last.tolist(), strict=True)):
         held = read.ratios[begin : end + 1]
         groups.setdefault((min(held), max(held)), []).append(number)
-    wrong, told = [], []
+    wrong, parts = [], []
     for (low, high), numbers in groups.items():
         count, lost = int(read.entered[numbers].sum()), int(read.dropped[numbers].sum())
         allowed = max(allowed_losses(lost, count, ratio, burst_packets, tolerance.deviations) for ratio in (low, high))
         words = f"{lost} of {count} packets at {low:.4g}" + (f" to {high:.4g}" if high > low else "")
-        told.append(words)
+        parts.append(words)
         if not count * low - allowed <= lost <= count * high + allowed:
             wrong.append(words)
-    message = f"the delay line at {place} dropped {', '.join(told)}"
+    message = f"the delay line at {place} dropped {', '.join(parts)}"
     if wrong:
         message += f": it does not follow its schedule ({', '.join(wrong)})"
     total = int(read.dropped.sum())

@@ -74,11 +74,11 @@ def bucket_check(data: Measured, tolerance: Tolerance) -> list[Check]:
 
 def _replay(policer: Policer, hook: Samples, queue: Samples, frame: int, share: float) -> str | None:
     """Return what contradicts the bucket at the first such reading, or None."""
-    _, mine, its = np.intersect1d(hook.time_ns, queue.time_ns, return_indices=True)
-    time_ns = hook.time_ns[mine]
-    drops = np.diff(hook["drops_packets"][mine]).tolist()
-    passed = np.diff((queue["sent_bytes"] + queue["backlog_bytes"])[its]).tolist()
-    refused = np.diff(queue["drops_packets"][its]).tolist()  # they passed the policer; their sizes are unknown
+    _, hook_index, queue_index = np.intersect1d(hook.time_ns, queue.time_ns, return_indices=True)
+    time_ns = hook.time_ns[hook_index]
+    drops = np.diff(hook["drops_packets"][hook_index]).tolist()
+    passed = np.diff((queue["sent_bytes"] + queue["backlog_bytes"])[queue_index]).tolist()
+    refused = np.diff(queue["drops_packets"][queue_index]).tolist()  # they passed the policer; their sizes are unknown
     burst = float(policer.burst_bytes)
     most = least = burst  # full when the flows start
     for number, span_ns in enumerate(np.diff(time_ns).tolist()):

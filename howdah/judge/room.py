@@ -64,7 +64,7 @@ def host_queue_checks(data: Measured, state: Snapshots | None) -> list[Check]:
         place = f"{each.node}:{each.interface}"
         name, what = f"host queue {place}", f"the queue of {place}"
         if state is not None:
-            checks.append(_account(name, what, each, state))
+            checks.append(_settings_check(name, what, each, state))
         samples = data.host_queues[each.node, each.interface]
         end_ns = data.plan.duration_us * 1000
         checks.append(room_check(name, what, samples, room_of(data.plan, each), end_ns))
@@ -81,17 +81,17 @@ def room_of(plan: Plan, each: PlannedQueue) -> tuple[int, int]:
     return least, most * each.queue.priorities if free else most
 
 
-def _account(name: str, what: str, each: PlannedQueue, state: Snapshots) -> Check:
+def _settings_check(name: str, what: str, each: PlannedQueue, state: Snapshots) -> Check:
     """Check that the queue existed with the planned limits, and that the rate limit above it counted the same drops."""
     queues = {item["handle"]: item for item in state.qdiscs(each.node, each.interface)}
     own = queues.get(HOST_HANDLE)
     if own is None or own["kind"] != each.queue.kind:
         message = f"{what} is {'missing' if own is None else own['kind']}, the plan says {queue_words(each.queue)}"
         return Check(name, ACCOUNTING, False, message)
-    told = each.queue.limits(each.queue.encode())  # the limits that the kernel reports for this kind
+    limits = each.queue.limits(each.queue.encode())  # the limits that the kernel reports for this kind
     wrong = [
         f"its {limit.removesuffix('_packets')} is {own.get(limit)}, the plan says {value}"
-        for limit, value in told.items()
+        for limit, value in limits.items()
         if own.get(limit) != value
     ]
     above = queues[ROOT_HANDLE]["drops"]

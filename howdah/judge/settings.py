@@ -23,13 +23,13 @@ from howdah.record.verdict import ENGINE, Check
 _Kind = TypeVar("_Kind")
 
 _OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")  # attached by the kernel itself
-_QUEUE_OF_A_NIC = "pfifo"  # set by the engine on the ends of a link between two machines
+_NIC_QUEUE = "pfifo"  # set by the engine on the ends of a link between two machines
 _STEP_US = 2  # rounding of times: CoDel counts 1.024 us, PIE 64 ns
 _OWN_SYSCTLS = ("net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward")  # set by a flow's programs
-_BYTE_A_SECOND = 8  # tc prints rates in whole bytes per second
+_BYTE_PER_SECOND = 8  # tc prints rates in whole bytes per second
 _SHOWN = 3
 _OF_TCP = "tcp_"  # engines pass their kernels parameters of other code as well
-_AT_BOOT_ALONE = "ipv6.disable"  # cannot be changed in a running kernel
+_BOOT_ONLY = "ipv6.disable"  # cannot be changed in a running kernel
 
 
 def settings_checks(plan: Plan, agent: AgentRecord | None) -> list[Check]:
@@ -74,11 +74,11 @@ def _sysctls(plan: Plan, agent: AgentRecord) -> list[str] | None:
             if found is not None and not _equal_words(value, found):
                 wrong.append(f"{name} is {found} {_at(place)}, the plan says {value}")
     if not plan.traits.several_machines and len(plan.kernels) == 1:  # other kernels may have other defaults
-        wrong += _uneven(dumps, {name for _, name in wanted})
+        wrong += _differing_sysctls(dumps, {name for _, name in wanted})
     return wrong
 
 
-def _uneven(dumps: dict[str, dict[str, str]], wanted: set[str]) -> Iterator[str]:
+def _differing_sysctls(dumps: dict[str, dict[str, str]], wanted: set[str]) -> Iterator[str]:
     """Report sysctls that the plan does not set and that differ between nodes."""
     nodes = {node: values for node, values in dumps.items() if not node.startswith("*")}
     names = dict.fromkeys(name for values in nodes.values() for name in values)
@@ -90,8 +90,8 @@ def _uneven(dumps: dict[str, dict[str, str]], wanted: set[str]) -> Iterator[str]
             if name in values:
                 places.setdefault(values[name], []).append(node)
         if len(places) > 1:
-            told = ", ".join(f"{value} at {' and '.join(where)}" for value, where in places.items())
-            yield f"{name} is {told}, and the plan sets it nowhere"
+            values_text = ", ".join(f"{value} at {' and '.join(where)}" for value, where in places.items())
+            yield f"{name} is {values_text}, and the plan sets it nowhere"
 
 
 def _interfaces(plan: Plan, agent: AgentRecord) -> list[str] | None:
@@ -128,7 +128,7 @@ def _queues(plan: Plan, agent: AgentRecord) -> list[str] | None:
     lines = {line.place for line in delay_lines(plan)} if plan.parts else set()
     usual = [*_OWN_QUEUES, (agent.sysctls or {}).get("*", {}).get("net.core.default_qdisc")]
     if plan.traits.several_machines:
-        usual.append(_QUEUE_OF_A_NIC)
+        usual.append(_NIC_QUEUE)
     found: dict[tuple[str, str, str], str] = {}
     for node, dump in dumps.items():
         for item in dump.qdiscs:
@@ -149,11 +149,11 @@ def _queues(plan: Plan, agent: AgentRecord) -> list[str] | None:
         and kind not in usual
         and not ((node, interface, ROOT_HANDLE) in lines and (handle, kind) == (WIRE_HANDLE, WIRE))
     ]
-    further = (_rooms, _classes, _filters, _policers)
+    further = (_limits, _classes, _filters, _policers)
     return wrong + [sentence for found in further for sentence in found(plan, dumps)]
 
 
-def _rooms(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
+def _limits(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """Compare limits and thresholds of queues, as the kernel reports them."""
     for item in plan.queues:
         names = item.discipline.told
@@ -163,9 +163,9 @@ def _rooms(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
         for found in dump.qdiscs:
             if (found.dev, found.handle, found.kind) != (item.interface, item.handle, item.kind):
                 continue
-            said = _options(found)
+            reported = _options(found)
             for word, name in names.items():
-                value, planned = said.get(word), getattr(item.discipline, name)
+                value, planned = reported.get(word), getattr(item.discipline, name)
                 if planned is None:
                     continue
                 queue = f"the queue {item.handle} of {item.node}:{item.interface}"
@@ -186,28 +186,30 @@ def _filters(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
             continue
         found = dump.filters.get(interface, [])
         if [(each.dscp, each.queue) for each in found] != [(item.dscp, item.queue)]:
-            told = ", ".join(f"DSCP {each.dscp}" for each in found) or "no mark"
-            yield f"the queue of {node}:{interface} looks at {told}, the plan says DSCP {item.dscp}"
+            reported = ", ".join(f"DSCP {each.dscp}" for each in found) or "no mark"
+            yield f"the queue of {node}:{interface} looks at {reported}, the plan says DSCP {item.dscp}"
 
 
 def _policers(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """Compare rate and burst of policers, which the kernel keeps in steps of 64 ns; report unplanned policers."""
     wanted = {item.at: item for item in _operations(plan, Police)}
-    told = {(node, interface): buckets for node, dump in dumps.items() for interface, buckets in dump.policers.items()}
-    for node, interface in dict.fromkeys([*wanted, *(place for place, buckets in told.items() if buckets)]):
-        item, found = wanted.get((node, interface)), told.get((node, interface), [])
+    reported = {
+        (node, interface): buckets for node, dump in dumps.items() for interface, buckets in dump.policers.items()
+    }
+    for node, interface in dict.fromkeys([*wanted, *(place for place, buckets in reported.items() if buckets)]):
+        item, found = wanted.get((node, interface)), reported.get((node, interface), [])
         if node not in dumps or (item and len(found) == 1 and _same_bucket(found[0], item)):
             continue
-        said = " and ".join(map(str, found))
+        held = " and ".join(map(str, found))
         planned = f"{item.burst_bytes} bytes at {item.rate_bits_per_second} bit/s" if item else "nothing of it"
-        yield f"the policer of {node}:{interface} holds {said or 'nothing: it is missing'}, the plan says {planned}"
+        yield f"the policer of {node}:{interface} holds {held or 'nothing: it is missing'}, the plan says {planned}"
 
 
 def _same_bucket(found: ShownPolicer, item: Police) -> bool:
     step = item.rate_bits_per_second * TICK_NS // 8_000_000_000 + 1
-    same_rate = abs(found.rate_bits_per_second - item.rate_bits_per_second) <= _BYTE_A_SECOND
+    same_rate = abs(found.rate_bits_per_second - item.rate_bits_per_second) <= _BYTE_PER_SECOND
     # A rate in whole bytes per second fills the bucket a little later.
-    share = _BYTE_A_SECOND * item.burst_bytes // item.rate_bits_per_second
+    share = _BYTE_PER_SECOND * item.burst_bytes // item.rate_bits_per_second
     return same_rate and bool(abs(found.burst_bytes - item.burst_bytes) <= step + share)
 
 
@@ -220,7 +222,7 @@ def _classes(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
             if isinstance(found, str) or found.handle != item.classid or found.rate is None:
                 continue
             rate, planned = found.rate * 8, item.rate.rate_bits_per_second
-            if abs(rate - planned) > _BYTE_A_SECOND:
+            if abs(rate - planned) > _BYTE_PER_SECOND:
                 yield f"the class {item.classid} of {node}:{interface} has {rate} bit/s, the plan says {planned}"
 
 
@@ -251,7 +253,7 @@ def _parameters(plan: Plan, agent: AgentRecord) -> list[str] | None:
         return None
     wanted: dict[tuple[str, str], str] = {}
     for key, value in plan.kernel_parameters.items():
-        if key == _AT_BOOT_ALONE and plan.traits.outlives_run:
+        if key == _BOOT_ONLY and plan.traits.outlives_run:
             continue  # such a kernel was not booted for the run
         module, _, name = key.partition(".")
         wanted[module, name] = str(value)
@@ -277,11 +279,11 @@ def _boot_checks(plan: Plan, agent: AgentRecord) -> list[Check]:
         "the kernel": agent,
         **{f"the kernel of {name}": one for name, one in (agent.machines or {}).items()},
     }
-    told = {name: one.boot_parameters for name, one in kernels.items() if one.boot_parameters is not None}
-    if plan.traits.outlives_run or not plan.kernel_parameters or not told:
+    reported = {name: one.boot_parameters for name, one in kernels.items() if one.boot_parameters is not None}
+    if plan.traits.outlives_run or not plan.kernel_parameters or not reported:
         return []
     wrong = []
-    for kernel, given in told.items():
+    for kernel, given in reported.items():
         for name, value in plan.kernel_parameters.items():
             if name not in given:
                 wrong.append(f"{kernel} was not given {name}, the plan says {value}")

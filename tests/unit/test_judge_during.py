@@ -12,7 +12,14 @@ import pytest
 
 from howdah.ingest.run import ingest
 from howdah.judge.check import VIRTUAL
-from howdah.judge.during import backlogged_spans, dequeue_rate, dropping, during_checks, minimum_rtt, peak_backlog
+from howdah.judge.during import (
+    backlogged_spans,
+    dequeue_rate,
+    during_checks,
+    held_drop_bytes,
+    minimum_rtt,
+    peak_backlog,
+)
 from howdah.judge.limits import limit_checks, sending_checks
 from howdah.judge.run import judge
 from howdah.measure.sampled import Samples
@@ -113,7 +120,7 @@ def test_a_buffer_holds_its_limit_and_a_frame(peak: int, ok: bool, words: str) -
 )
 def test_queues_that_drop_what_they_hold_are_known(queue: str, frame_bytes: int) -> None:
     plan = make_plan()
-    assert dropping(dataclasses.replace(plan, path=dataclasses.replace(plan.path, queue=queue))) == frame_bytes
+    assert held_drop_bytes(dataclasses.replace(plan, path=dataclasses.replace(plan.path, queue=queue))) == frame_bytes
 
 
 def test_every_flow_and_the_queue_are_watched() -> None:
