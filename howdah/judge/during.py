@@ -217,8 +217,8 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
         return check(False, f"saw an RTT of {least:.10g} us, shorter than the path's {flow.rtt_us} us", allowed=low)
     if least <= flow.rtt_us + high:
         return check(True, f"saw a shortest RTT of {least:.10g} us, expected {expected}")
-    handshake = _handshake_us(data, trace, shortest - low)
-    if handshake is not None and shortest - low <= handshake <= flow.rtt_us + high:
+    handshake = _handshake_us(data, trace, flow.rtt_us - low)
+    if handshake is not None and flow.rtt_us - low <= handshake <= flow.rtt_us + high:
         # The first flight overfills the path: only the SYN met an empty queue, no data packet did.
         return check(True, f"saw a shortest RTT of {handshake} us, of its handshake, expected {expected}", handshake)
     if not _starts_alone(data, trace):

@@ -280,6 +280,13 @@ def test_a_handshake_may_take_as_long_as_any_other_round_trip(handshake_us: int,
     assert check.tolerance == pytest.approx(HIGH)
 
 
+@pytest.mark.parametrize(("path", "least_us"), [({"early_us": 500}, 39_476), ({"least_added_us": -1_000}, 38_976)])
+def test_a_handshake_may_be_as_short_as_any_other_round_trip(path: dict[str, Any], least_us: int) -> None:
+    """What makes the path shorter counts once: 40 000 - 24 - 500 us, and - 1000 us."""
+    for handshake_us, ok in ((least_us, True), (least_us - 1, False)):
+        assert judged(plan(**path), trace(95_000), make_info([100.0], min_rtt_us=[handshake_us])).ok is ok
+
+
 @pytest.mark.parametrize(
     ("least_us", "srtt_ms", "una", "ok"),
     [
