@@ -14,9 +14,10 @@ if _shipped.is_dir():
 
 
 def __getattr__(name: str) -> object:
-    """What a program uses of howdah (``__init__.pyi``), imported when it is asked for: the guest has none of it.
+    """Import a public name of the library (listed in ``__init__.pyi``) on first use, so that guests never load it.
 
-    The name is a text, so that the library is not a part of whatever imports another module of this package.
+    The module is named by a string: a static analysis of imports then does not count the library as a dependency of
+    every module that imports from this package.
     """
     if name in ("load", "run", "Data", "Recording", "Rows", "HowdahError"):
         return getattr(importlib.import_module("howdah.errors" if name == "HowdahError" else "howdah.library"), name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What headers take of a frame, in bytes. Standard library only: guests have it, too."""
+"""Header sizes in bytes. Standard library only: guests use it, too."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ UDP_FRAME_BYTES = ETHERNET_BYTES + IP_AND_UDP_BYTES  # all that a datagram has a
 
 
 def frame_bytes(mtu_bytes: int) -> int:
-    """Of a full frame."""
+    """Return the size of a full Ethernet frame."""
     return mtu_bytes + ETHERNET_BYTES

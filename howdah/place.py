@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the project's own files are, and its cache. Every other module asks here.
+"""Paths of the project's own files and of its cache. Every other module gets them here.
 
 In a checkout, ``collectors/``, ``profiles/`` and the other folders are beside ``howdah/``. A wheel has them in
-``howdah/_shipped/``, because what is beside ``howdah/`` in site-packages belongs to others. pyproject.toml lists them
+``howdah/_shipped/``, because other projects own what is beside ``howdah/`` in site-packages. pyproject.toml lists them
 in ``[tool.hatch.build.targets.wheel]``.
 """
 
@@ -46,27 +46,28 @@ PLAN_FILES = (
 
 
 def root_of(name: str) -> Path:
-    """The directory that ``name`` is relative to. It is a path as the repository has it: ``howdah/agent/run.py``."""
+    """Return the directory to which ``name``, a path in the repository such as ``howdah/agent/run.py``, is relative."""
     return PACKAGE.parent if Path(name).parts[0] == PACKAGE.name else PROJECT
 
 
 def file_of(name: str) -> Path:
-    """The file or directory with this path in the repository."""
+    """Return the file or directory with this path in the repository."""
     return root_of(name) / name
 
 
 def name_of(file: Path) -> Path:
-    """The path of one of the project's files in the repository: the reverse of ``file_of``."""
+    """Return the path in the repository of one of the project's files: the reverse of ``file_of``."""
     return file.relative_to(PROJECT if file.is_relative_to(PROJECT) else PACKAGE.parent)
 
 
 def written(file: Path) -> str:
-    """How a record names a file: one of the project's as the repository does, another one as the person gave it."""
+    """Return a file's name for records: one of the project's by its path in the repository, any other as the user gave
+    it."""
     return str(name_of(file)) if file.is_absolute() and file.is_relative_to(PROJECT) else str(file)
 
 
 def cache_place() -> Path:
-    """``$HOWDAH_CACHE``, or ``$XDG_CACHE_HOME/howdah``, or ``~/.cache/howdah``, whether or not it can be used."""
+    """Return ``$HOWDAH_CACHE``, ``$XDG_CACHE_HOME/howdah`` or ``~/.cache/howdah``; the directory need not exist."""
     named = os.environ.get("HOWDAH_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
     root = Path(named) if named else (Path(base) if base else _home("HOWDAH_CACHE") / ".cache") / "howdah"
@@ -74,13 +75,13 @@ def cache_place() -> Path:
 
 
 def state_place() -> Path:
-    """``$XDG_STATE_HOME/howdah`` or ``~/.local/state/howdah``: what this user has said and must stay."""
+    """Return ``$XDG_STATE_HOME/howdah`` or ``~/.local/state/howdah``, which holds this user's lasting decisions."""
     base = os.environ.get("XDG_STATE_HOME")
     return ((Path(base) if base else _home("XDG_STATE_HOME") / ".local" / "state") / "howdah").absolute()
 
 
 def _home(variable: str) -> Path:
-    """Containers run programs as users that nobody wrote down. Raises HowdahError."""
+    """Return the home directory. Raises HowdahError for a user without one, as containers may have."""
     try:
         return Path.home()
     except RuntimeError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories for a while, of which nothing stays, however a command ends; after SIGKILL the next one removes them."""
+"""Temporary directories that are removed however a command ends; after SIGKILL the next command removes them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _NAME = re.compile(r"howdah-.*[0-9a-f]{16}-(\d+)")
 
 @contextmanager
 def scratch(prefix: str, place: Path | None = None) -> Iterator[Path]:
-    """A directory that goes at the end; in ``place``, or in ``$TMPDIR``, where ``prefix`` begins with ``howdah-``.
+    """Provide a directory in ``place``, or in ``$TMPDIR``, and remove it at the end.
 
-    Its name ends with its owner's number, and it is locked as long as it is used. In ``$TMPDIR`` what killed commands
-    left goes first. A directory of ``tempfile`` would stay if Ctrl-C came while it is emptied.
+    Its name ends with its owner's process number, and it is locked while in use. In ``$TMPDIR``, ``prefix`` must begin
+    with ``howdah-``, and the directories of killed commands are removed first. Unlike a directory of ``tempfile``, it
+    does not survive a Ctrl-C during the removal.
     """
     if place is None:
         sweep_left()
@@ -45,16 +46,16 @@ def scratch(prefix: str, place: Path | None = None) -> Iterator[Path]:
 
 
 def sweep_left() -> list[Path]:
-    """Remove this user's directories in ``$TMPDIR`` whose command was killed; returns them."""
+    """Remove this user's directories in ``$TMPDIR`` that killed commands left; return those removed."""
     found = ((path, _NAME.fullmatch(path.name)) for path in Path(tempfile.gettempdir()).glob("howdah-*"))
     return [path for path, name in found if name is not None and remove_left(path, name.group(1))]
 
 
 def remove_left(directory: Path, owner: str) -> bool:
-    """Remove a directory of this user's that nobody uses any more; whether it was one.
+    """Remove a directory of this user's that is no longer in use; return whether it was one.
 
-    Who uses it holds a lock on it, which processes of other PID namespaces see, too. Between making the directory and
-    locking it there is only the owner's process.
+    Its user holds a lock on it, which processes of other PID namespaces see, too. Only the check for the owner's
+    process protects a directory between its creation and its locking.
     """
     if is_running(owner):
         return False
