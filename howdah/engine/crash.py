@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a guest's kernel died or is ill, from its console: in words, with the module and the first calls of its trace."""
+"""Why a guest's kernel crashed or stalled, according to its console: the cause in words, the module, first calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORDS = {
 
 
 def crash(console: Path, own_modules: Sequence[str]) -> str | None:
-    """Of a kernel that panicked, else None. ``own_modules`` of the profile were in use."""
+    """Return why the kernel panicked, or None. ``own_modules`` are the profile's modules that were in use."""
     found = _alarms(console)
     panic = next((match for alarm in found if (match := _PANIC.search(alarm.text))), None)
     if panic is None:
@@ -44,12 +44,12 @@ def crash(console: Path, own_modules: Sequence[str]) -> str | None:
 
 
 def is_crash(reason: str) -> bool:
-    """Whether a run ended because its guest's kernel crashed, by the reason in run.json."""
+    """Return whether the reason in run.json says that the guest's kernel crashed."""
     return PANICKED in reason or DIED in reason
 
 
 def ill(console: Path, own_modules: Sequence[str]) -> str | None:
-    """What the kernel of a guest that still runs complains of, None if it does not."""
+    """Return the first alarm on the console of a guest that still runs; None without one."""
     found = _alarms(console)
     if not found:
         return None

@@ -62,7 +62,7 @@ _TRACING = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 
 
 class HostEngine:
-    """One run at a time: runs would share the machine's cores, clock and kernel settings."""
+    """The host engine. It makes one run at a time: runs would share the machine's cores, clock and kernel settings."""
 
     name = _ENGINE
     parallel = False
@@ -111,7 +111,7 @@ class HostEngine:
 
 
 def _kernel() -> KernelOrigin:
-    """This machine's."""
+    """Return the origin of this machine's kernel."""
     return KernelOrigin(
         release=platform.release(),
         image_sha256=_image_sha256(),
@@ -189,7 +189,7 @@ def _image_sha256() -> str | None:
 
 
 def checks() -> list[EngineCheck]:
-    """Every check; what can be tried is tried, not looked up."""
+    """Make every check; whatever can be tried is tried instead of looked up."""
     found = [_root(), *_programs(), _mininet()]
     if os.geteuid() == 0 and all(shutil.which(name) for name in ("unshare", "ip", "tc")):
         found += [_try(what, command) for what, command in _TRIALS.items()]
@@ -209,7 +209,8 @@ def _programs() -> list[EngineCheck]:
 
 
 def _absent(program: str, package: str) -> EngineCheck:
-    """Debian gives root's programs a directory of their own, which ``su`` and cron leave out of PATH."""
+    """Return the check of a missing program. Debian puts root's programs into directories that PATH lacks under ``su``
+    and cron."""
     if found := shutil.which(program, path=_SYSTEM_PROGRAMS):
         directory = Path(found).parent
         return EngineCheck(

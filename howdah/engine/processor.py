@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A processor for each guest, and which program of the guest uses it.
+"""Assigns a processor to each guest, and finds the guest's program that uses it.
 
-A user-mode kernel and the processes in it are host processes that take turns, several times for each system call of the
-guest. On one processor a turn is a context switch; on two it is a wake-up of an idle one, and a guest full of processes
+A user-mode kernel and the processes in it are host processes that take turns, several times per system call of the
+guest. On one processor a turn is a context switch; on two it wakes up an idle one, and a guest full of processes
 (iperf3) runs four times slower.
 
-Each program of a guest is such a process, whose memory is the program's. The name of the file, its arguments and its
-environment are at the end of its stack (fs/binfmt_elf.c, fs/exec.c).
+Each program of a guest is a host process with the program's memory. The program's file name, arguments and environment
+are at the end of its stack (fs/binfmt_elf.c, fs/exec.c).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MOST_CHARACTERS = 160
 
 @contextmanager
 def own_processor(base: Path) -> Iterator[int | None]:
-    """The number of a processor that no other guest of this user has, as long as the context lasts.
+    """Reserve a processor that no other guest of this user has, for the duration of the context; provide its number.
 
-    None when every processor this process may use is taken: such a guest runs wherever there is room. Lock files are in
-    ``base``; the system lets go of a lock when its process ends, however it ends.
+    None if all processors of this process are taken: the guest then runs on any of them. Lock files are in ``base``;
+    the system releases a lock when its process ends, however it ends.
     """
     for processor in sorted(os.sched_getaffinity(0)):
         name = base / f"howdah-processor-{os.geteuid()}-{processor}.lock"
@@ -51,13 +51,13 @@ def own_processor(base: Path) -> Iterator[int | None]:
 
 
 def busiest(before_s: Mapping[int, float], now_s: Mapping[int, float]) -> tuple[int, float] | None:
-    """The process that used most of the processor in between, and how many seconds of it."""
+    """Return the process that used most processor time between two readings, and the seconds used."""
     used = {pid: seconds - before_s.get(pid, 0.0) for pid, seconds in now_s.items()}
     return max(used.items(), key=lambda item: item[1], default=None)
 
 
 def command_of(pid: int) -> str | None:
-    """The command of the guest's program that a process of the host is; None where it is none, or the agent's."""
+    """Return the command of the guest's program that runs in a host process; None for other processes and the agent."""
     try:
         pages = [line.split() for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
         with Path(f"/proc/{pid}/mem").open("rb") as memory:
@@ -75,7 +75,7 @@ def command_of(pid: int) -> str | None:
 
 
 def parse_stack(page: bytes) -> str | None:
-    """The command in the last page of a stack; None of any other page.
+    """Return the command from the last page of a stack; None for any other page.
 
     From the page's end down: a word of zeros, the file's name, the environment, the arguments, the platform.
     """

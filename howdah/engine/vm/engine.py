@@ -56,9 +56,10 @@ class _Built:
 
 
 class VmEngine:
-    """One core for each machine. Virtual time is the default: exact, repeatable, with a processor of declared speed.
+    """The vm engine: one core per machine. Virtual time is the default: exact, repeatable, with a processor of declared
+    speed.
 
-    In real time runs are made one at a time: prepare() finds out.
+    With real time, runs are made one at a time: ``prepare`` sets ``parallel``.
     """
 
     name = "vm"
@@ -88,7 +89,7 @@ class VmEngine:
         return identity
 
     def _identity(self, built: _Built, plan: Plan, progress: BuildProgress) -> Identity:
-        """What a plan's runs are made of. Raises HowdahError saying what does not build."""
+        """Return the identity of the parts of a plan's runs. Raises HowdahError for a part that does not build."""
         found: Identity = {"tree": built.tree.sha256, "init": built.init.parent.name}
         if plan.real_time is None:
             found["warp"] = built.warp.parent.name
@@ -177,7 +178,7 @@ class VmEngine:
 
 
 def _chosen(built: _Built, plan: Plan) -> list[Module]:
-    """The project's modules that the plan needs; those of the kernel's own are loaded by name where they are used."""
+    """Return the project's modules that the plan needs; the kernel's own are loaded by name on use."""
     if built.kernel.headers is None and plan.required_modules:
         raise HowdahError(
             f"the modules {', '.join(plan.required_modules)} cannot be built for {built.kernel.release}",
@@ -189,7 +190,7 @@ def _chosen(built: _Built, plan: Plan) -> list[Module]:
 
 
 def recorded_bytes(plan: Plan) -> int:
-    """Of packets and their ACKs, in the trace and in each capture, which records both."""
+    """Return the size of the records of packets and their ACKs, in the trace and in each capture."""
     packets = plan.path.rate_bits_per_second * plan.duration_us // 8_000_000 // plan.path.frame_bytes
     captured = len(plan.collect.pcap) * _CAPTURED_BYTES
     return 2 * packets * (_RAW_BYTES_PER_PACKET + captured)
@@ -215,7 +216,7 @@ def _init(cache: Cache) -> Path:
 
 
 def _kernel(built: _Built) -> KernelOrigin:
-    """For run.json."""
+    """Return the kernel's entry in run.json."""
     kernel = built.kernel
     return KernelOrigin(
         release=kernel.release,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One virtual machine: QEMU's command line, its life, and what it leaves. Nothing of it outlives its parent process."""
+"""One virtual machine: QEMU's command line, its life, its results. Nothing of it outlives its parent process."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Speed:
-    """The machine's processor in virtual time: 2**-shift instructions a nanosecond, without caches or a pipeline.
+    """The processor's speed in virtual time: 2**-shift instructions per nanosecond, without caches or a pipeline.
 
-    ``shift`` None is real time: no virtual clock, as fast as the host emulates or runs it.
+    ``shift`` None means real time: no virtual clock, as fast as the host emulates or runs it.
     """
 
     shift: int | None
@@ -66,10 +66,11 @@ class Speed:
 
 @dataclass(frozen=True)
 class QemuMachine:
-    """What a machine is made of. ``first`` are the archives of its first file system; ``raw`` gets what it leaves.
+    """The parts and limits of a machine. ``first`` are the archives of its first file system; ``raw`` receives its
+    results.
 
-    ``command`` is the program that init runs; neither it nor ``kernel_arguments`` may hold white space. ``observers``
-    are arguments of QEMU that look at the machine and change nothing in it.
+    ``command`` is the program that init runs; neither it nor ``kernel_arguments`` may contain white space.
+    ``observers`` are arguments of QEMU that observe the machine without changing anything in it.
     """
 
     kernel: Path
@@ -93,9 +94,9 @@ class QemuMachine:
 
 
 def command_line(machine: QemuMachine, initrd: Path, delivered: Path, signs: Path) -> list[str]:
-    """QEMU's arguments. Everything that could differ from run to run (address layout, clock, seeds) is fixed.
+    """Return QEMU's command line. Everything that could differ between runs (address layout, clock, seeds) is fixed.
 
-    ``delivered`` is the disk for what the machine leaves, ``signs`` the file its progress port writes to.
+    ``delivered`` is the disk for the machine's results, ``signs`` the file to which its progress port writes.
     """
     kernel = [
         "console=ttyS0",
@@ -142,9 +143,9 @@ def command_line(machine: QemuMachine, initrd: Path, delivered: Path, signs: Pat
 
 
 def run(machine: QemuMachine, progress: Progress) -> tuple[Ending, list[str]]:
-    """Run the machine to its end and unpack what it delivered; return how it ended and QEMU's command line.
+    """Run the machine to its end and unpack its results; return how it ended and QEMU's command line.
 
-    Raises RunFailedError when it dies, hangs or panics (the console is kept), EngineUnavailableError without QEMU.
+    Raises RunFailedError if it dies, hangs or panics (the console is kept), EngineUnavailableError without QEMU.
     """
     machine.raw.mkdir(parents=True, exist_ok=True)
     initrd, delivered, signs = (machine.raw / f".{name}" for name in ("initrd", _DELIVERED, _SIGNS))
@@ -167,7 +168,8 @@ def run(machine: QemuMachine, progress: Progress) -> tuple[Ending, list[str]]:
 
 
 def _watch(machine: QemuMachine, command: list[str], signs: Path, progress: Progress) -> float:
-    """In virtual time all of QEMU's threads share one processor: they take turns, and on two each turn is a wake-up."""
+    """Start and watch QEMU; return the wall time. In virtual time all its threads share one processor: they take turns,
+    and on two processors each turn would be a wake-up."""
     environment = [_ENV, *([] if machine.library is None else [variable(machine.library)])]
     if machine.speed.shift is None:
         return _watch_pinned(machine, command, environment, signs, progress)
@@ -177,7 +179,7 @@ def _watch(machine: QemuMachine, command: list[str], signs: Path, progress: Prog
 
 
 def _one_processor() -> list[str]:
-    """Others have one of their own each; any will do."""
+    """Return the command that pins to a random processor, for when other guests have reserved all."""
     return [_TASKSET, "--cpu-list", str(random.choice(sorted(os.sched_getaffinity(0))))]
 
 
@@ -261,7 +263,7 @@ def _panic(machine: QemuMachine) -> str | None:
 
 
 def _last_lines(console: Path) -> list[str]:
-    """The last lines; of a panic those before and with it, as its registers tell few people anything."""
+    """Return the last lines; of a panic those up to it, because the register dump after it helps few people."""
     lines = console_tail(console, _PANIC_LINES)
     panic = next((number for number, line in enumerate(lines) if _PANIC in line), len(lines))
     return lines[max(panic + 1 - CONSOLE_LINES, 0) : panic + 1]

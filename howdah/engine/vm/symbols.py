@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for the addresses of a distribution's kernel, which comes without symbols: those the kernel itself lists.
+"""Names for addresses in a distribution's kernel, which comes without symbols: the kernel itself lists them.
 
-/proc/kallsyms has every function, static ones too, as all that the compiler made a function of its own; without address
-randomisation it is the same in every run. Modules are where /sys/module says, and their files have symbols.
+/proc/kallsyms has every function, static ones too, unless the compiler inlined it; without address randomisation the
+list is the same in every run. Modules are located through /sys/module, and their files have symbols.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MakeMachine = Callable[[tuple[str, ...], Path], QemuMachine]  # program and argu
 
 
 def kernel_symbols(kernel: StockKernel, make: MakeMachine, progress: Progress, cache: Cache) -> SymbolTable:
-    """Functions of the kernel's image; its own list is taken once, by booting it (half a minute)."""
+    """Return the functions of the kernel's image; the kernel's list is obtained once, with a boot (half a minute)."""
 
     def ask(directory: Path, _log: Path) -> None:
         progress(f"names of the functions of {kernel.release}", 0, 0)
@@ -52,7 +52,7 @@ def kernel_symbols(kernel: StockKernel, make: MakeMachine, progress: Progress, c
 
 
 def image_functions(text: str) -> list[Function]:
-    """Functions of a kallsyms text but those of modules, each to the beginning of the next one."""
+    """Return the functions in a kallsyms text except those of modules, each reaching to the beginning of the next."""
     by_address: dict[int, str] = {}
     for match in _LINE.finditer(text):
         address, name = int(match["address"], 16), match["name"]
@@ -67,7 +67,7 @@ def image_functions(text: str) -> list[Function]:
 
 
 def module_functions(files: Mapping[str, Path], sections: Mapping[str, Mapping[str, int]]) -> SymbolTable:
-    """Functions of the loaded modules: ``files`` by name, ``sections`` as the guest told."""
+    """Return the functions of the loaded modules; ``files`` is keyed by module, ``sections`` is the guest's record."""
     return SymbolTable(
         Function(address + function.address, function.size, function.name)
         for module, places in sections.items()
@@ -78,14 +78,14 @@ def module_functions(files: Mapping[str, Path], sections: Mapping[str, Mapping[s
 
 
 class Names:
-    """Domain and symbol of an address: "kernel", "module", "idle" or "user"; a symbol that is not known is "?"."""
+    """Resolves an address to domain and symbol: "kernel", "module", "idle" or "user"; an unknown symbol is "?"."""
 
     def __init__(self, image: SymbolTable, modules: SymbolTable) -> None:
         self._image = image
         self._modules = modules
 
     def tcp_functions(self) -> list[str]:
-        """Functions of TCP that the compiler left as such: nothing is known of any other."""
+        """Return the TCP functions that have symbols of their own; nothing is known of inlined ones."""
         return sorted({match[0] for one in self._image.functions if (match := _TCP.match(one.name))})
 
     def place(self, address: int) -> tuple[str, str]:
