@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion controls in BPF (struct_ops): a ``.bpf.c`` file compiled for the types of the kernel that a run uses."""
+"""Congestion controls in BPF (struct_ops): compiles a ``.bpf.c`` file against the types of the run's kernel."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _HEADER = Path("/usr/include/bpf/bpf_helpers.h")
 
 
 def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) -> Path | ModuleFailure:
-    """The object file of ``source``, or why it does not compile. The kernel's image is an ELF file with its types.
+    """Return the object file of ``source``, or why it does not compile. The kernel's image is an ELF file with its
+    types.
 
-    ``vmlinux.h`` is made of these types. The file may include it, headers beside it, and those of libbpf.
-    Raises HowdahError where a tool is missing or the kernel has no types (CONFIG_DEBUG_INFO_BTF).
+    ``vmlinux.h`` is generated from these types. The file may include it, headers beside it, and those of libbpf. Raises
+    HowdahError if a tool is missing or the kernel has no types (CONFIG_DEBUG_INFO_BTF).
     """
     compiler, version = _compiler()
     types = _types(kernel, progress, cache)
@@ -78,7 +79,7 @@ def _failure(name: str, lines: list[str], release: str, directory: Path) -> Modu
 
 
 def _types(kernel: Target, progress: Progress, cache: Cache) -> Path:
-    """The kernel's types as a C header, made once for each kernel."""
+    """Return the kernel's types as a C header, generated once per kernel."""
     program = _tool("bpftool")
 
     def dump(directory: Path, log: Path) -> None:
@@ -101,7 +102,7 @@ def _types(kernel: Target, progress: Progress, cache: Cache) -> Path:
 
 
 def _compiler() -> tuple[str, str]:
-    """clang and the first line of its version; raises HowdahError where it, or libbpf's headers, are missing."""
+    """Return clang and the first line of its version. Raises HowdahError if it or libbpf's headers are missing."""
     program = _tool("clang")
     if not _HEADER.is_file():
         raise HowdahError(f"there is no {_HEADER}", hint=_hint())

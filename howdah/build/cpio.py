@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives that the kernel unpacks into its first file system: ``newc`` (Documentation/driver-api/early-userspace).
+"""Archives for the kernel's first file system, in the ``newc`` format (Documentation/driver-api/early-userspace).
 
-Every member belongs to root and has time 0, so equal contents give equal bytes. Archives may be joined end to end: the
+Every member belongs to root and has time 0, so equal contents give equal bytes. Archives may be concatenated: the
 kernel unpacks one after the other.
 """
 
@@ -38,7 +38,7 @@ class Writer:
         self._pad(_ALIGNMENT)
 
     def file(self, name: str, source: Path, mode: int | None = None) -> None:
-        """Copy a file; its own permissions unless ``mode`` is given. Raises ValueError above 4 GiB, newc's limit."""
+        """Copy a file, with its own permissions unless ``mode`` is given. Raises ValueError above newc's 4 GiB."""
         status = source.stat()
         if status.st_size > _LARGEST_FILE:
             raise ValueError(f"{source} has {status.st_size} bytes; this form of archive holds at most 4 GiB")
@@ -54,9 +54,9 @@ class Writer:
         self._pad(_ALIGNMENT)
 
     def tree(self, root: Path, below: str = "", wanted: Callable[[str], bool] = lambda _name: True) -> None:
-        """What is below ``root``, sorted by name, under the directory ``below``, but no sockets and devices.
+        """Add the content of ``root``, sorted by name, under the directory ``below``, without sockets and devices.
 
-        ``wanted`` chooses by the name relative to ``root``; nothing of a directory that is not wanted is looked at.
+        ``wanted`` selects by the name relative to ``root``; directories that it rejects are not visited.
         """
         for directory, names, files in os.walk(root):
             here = Path(directory)
@@ -75,13 +75,13 @@ class Writer:
                     self.file(where, member)
 
     def parents(self, names: Iterable[str]) -> None:
-        """The directories of the named members, each once, outer ones first."""
+        """Add the parent directories of the named members, each once, outer ones first."""
         needed = {str(parent) for name in names for parent in Path(name).parents if str(parent) != "."}
         for directory in sorted(needed):
             self.directory(directory)
 
     def close(self) -> None:
-        """The end of the archive, filled up so that another may follow."""
+        """End the archive, padded so that another may follow."""
         self._header(_TRAILER, 0, 0)
         self._pad(_BLOCK)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel modules, the project's own and the user's, built against the kernel a run uses."""
+"""Kernel modules, the project's own and the user's, built against the kernel of a run."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ _OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most")
 
 @dataclass(frozen=True)
 class Module:
-    """A built module. ``srcversion`` is the kernel's hash of its sources (null when the kernel made none).
+    """A built module. ``srcversion`` is the kernel's hash of its sources (null if the kernel computed none).
 
-    ``name`` is that of its file, by which plans ask for it, and ``loaded_as`` what the kernel calls it. ``depends``
-    names the modules whose symbols it uses, as the kernel does; ``source`` is the .c file or the directory it was made
-    of.
+    ``name`` is its file's name, used by plans, and ``loaded_as`` the kernel's name for it. ``depends`` lists the
+    kernel's names of the modules whose symbols it uses; ``source`` is the .c file or directory from which it was built.
     """
 
     name: str
@@ -63,12 +62,12 @@ class Module:
 
     @cached_property
     def identity(self) -> str:
-        """Differs between two modules that may behave differently, as ``srcversion`` need not: it knows neither flags
-        nor headers of another directory."""
+        """A digest that differs between modules that may behave differently; ``srcversion`` may not, because it ignores
+        flags and headers of other directories."""
         return file_sha256(self.file)
 
     def described(self, loaded: ModuleRecord | None) -> ModuleOrigin:
-        """For run.json; ``loaded`` is what the agent recorded of it (agent.json, ``modules``)."""
+        """Return its entry in run.json; ``loaded`` is the agent's record of it (agent.json, ``modules``)."""
         own: dict[str, Any] = {}
         if loaded is not None and loaded.loaded_as is not None:
             own = {name: getattr(loaded, name) for name in _OWN_FACTS}
@@ -90,11 +89,10 @@ class ModuleSet:
     def choose(
         self, names: Iterable[str] | None, algorithms: Iterable[str] = (), beside: Iterable[str] = ()
     ) -> list[Module]:
-        """The named modules (None: all that built) and those they need, each behind what it depends on; those of
-        ``beside`` that built; and of the kernel's own what it would load for ``algorithms``, by its rule for their
-        names (tcp_NAME).
+        """Return the named modules (None: all that built) and their dependencies, in the order of loading.
 
-        Raises HowdahError saying why one of them did not build, or that there is no such module.
+        Adds those of ``beside`` that built, and the kernel's own modules that it would load for ``algorithms`` by its
+        naming rule (tcp_NAME). Raises HowdahError for a module that does not exist or did not build.
         """
         chosen: dict[str, Module] = {}
         for name in self.built if names is None else names:
@@ -109,9 +107,9 @@ class ModuleSet:
         return list(chosen.values())
 
     def unused(self, wanted: Iterable[str], needed: Collection[str]) -> list[HowdahError]:
-        """Why those of the ``wanted`` files did not build that no run needs.
+        """Return the errors of the ``wanted`` files that did not build and that no run needs.
 
-        A run that needs one fails with the same words; where none does, nobody else would tell.
+        A run that needs a module fails with the same error; without such a run the error would go unreported.
         """
         names = (module_name(Path(item)) for item in wanted)
         return [self.failed[name] for name in names if name in self.failed and name not in needed]
@@ -140,11 +138,11 @@ def provide_modules(
     cache: Cache | None = None,
     extras: Mapping[str, Extras] = MappingProxyType({}),
 ) -> ModuleSet:
-    """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, .ko files, or BPF.
+    """Build the project's modules and the ``wanted`` ones: C files, directories with a Kbuild, .ko files, or BPF.
 
-    A wanted one takes the place of the project's of the same name. What is not a module of this kernel, does not
-    compile or link, or has the name of another one fails alone; ready ones fail before anything is compiled. ``extras``
-    are what the profile says beside the file of a wanted one.
+    A wanted one replaces the project's of the same name. One that is not a module for this kernel, does not compile or
+    link, or has the name of another fails alone; ready-made ones fail before anything is compiled. ``extras`` are the
+    profile's additions by the path of a wanted one.
     """
     cache = cache or Cache()
     own = ModuleSet({}, {})
@@ -176,7 +174,7 @@ def _provide_alone(
     found: ModuleSet,
     extras: Extras = NO_EXTRAS,
 ) -> None:
-    """What is wrong with the source as a whole is of its own module alone."""
+    """Build a source; an error about it as a whole counts as the failure of its own module."""
     try:
         _provide(kernel, source, progress, cache, symbols, found, extras)
     except HowdahError as error:
@@ -192,7 +190,7 @@ def _provide(
     found: ModuleSet,
     extras: Extras = NO_EXTRAS,
 ) -> Path | None:
-    """Add the modules of a source to ``found``; returns their entry of the cache, if they have one."""
+    """Add the modules of a source to ``found``; return their entry of the cache, if they have one."""
     if not source.exists():
         raise HowdahError("there is no such module", where=str(source))
     if is_bpf(source):
@@ -296,14 +294,14 @@ def _build(
 
 
 def project_sources() -> Sources:
-    """What the project's modules are made of."""
+    """Return the sources of the project's modules."""
     return Sources(
         {path.relative_to(PROJECT_MODULES): path for path in sorted(PROJECT_MODULES.rglob("*")) if _belongs(path)}
     )
 
 
 def modules_recipe(kernel: Target, what: Sources) -> str:
-    """Names the sources of the project's modules and the image of the kernel that loads them."""
+    """Return a key of the sources of the project's modules and the image of the kernel that loads them."""
     files = (part for name, path in what.files.items() for part in (str(name), path.read_bytes()))
     return content_key(_LAYOUT, kernel.image_sha256, *files)
 
@@ -355,13 +353,13 @@ def _ready(kernel: Target, file: Path, source: str | None = None) -> Module:
 
 
 def _of_kernel(kernel: Target) -> dict[str, Module]:
-    """Congestion controls that the kernel's build made as modules (kernel.config) and its entry keeps."""
+    """Return the congestion controls that the kernel's build made as modules (kernel.config) and its entry keeps."""
     files = sorted((kernel.build_dir / "net/ipv4").glob(f"{MODULE_PREFIX}*.ko"))
     return {file.stem: _ready(kernel, file, f"kernel {kernel.release}") for file in files}
 
 
 def _built_in(kernel: Target) -> set[str]:
-    """Modules that a kernel has built in, as far as its build keeps a list of them."""
+    """Return the modules that are built into a kernel; empty if its build has no list of them."""
     listed = kernel.build_dir / "modules.builtin"
     if not listed.is_file():
         return set()

@@ -32,9 +32,9 @@ _REQUIRED = {
 
 
 def provide_own(kernel: Path, modules: Path | None, progress: Progress, cache: Cache) -> ImagePackage:
-    """The kernel in a file; ``modules`` is lib/modules/RELEASE of a bare image, which a package brings itself.
+    """Return the kernel in a file; ``modules`` is lib/modules/RELEASE for a bare image; a package contains its own.
 
-    Raises HowdahError saying what the file is when it is not a kernel, and what the kernel lacks.
+    Raises HowdahError that says what the file is if it is not a kernel, or what the kernel lacks.
     """
     if not kernel.is_file():
         what = "a directory" if kernel.is_dir() else "not there"
@@ -51,9 +51,9 @@ def provide_own(kernel: Path, modules: Path | None, progress: Progress, cache: C
 
 
 def provide_own_headers(headers: Path, image: ImagePackage, progress: Progress, cache: Cache) -> Path:
-    """What modules are built against: a tree as it is, or the one in a linux-headers package.
+    """Return what modules are built against: the given tree, or the one in a linux-headers package.
 
-    Raises HowdahError when it has none, or one of another kernel.
+    Raises HowdahError for a package without one, and for headers of another kernel.
     """
     tree = headers
     if headers.is_file():
@@ -135,7 +135,8 @@ def _bare(image: Path, modules: Path | None) -> ImagePackage:
 
 
 def _check_modules(image: ImagePackage, file: Path) -> None:
-    """Each required part is a module or built in. A kernel that does not list what is built in is believed."""
+    """Raise HowdahError unless each required part is a module or built in. Without a list of built-in parts, nothing is
+    checked."""
     listed = image.modules / "modules.builtin"
     if not listed.is_file():
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's ``linux-source-X`` packages: installed on this machine, fetched into the cache, or offered by a suite."""
+"""Debian's ``linux-source-X`` packages: installed on this machine, fetched into the cache, or available in a suite."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RETRY_S = 3600  # after it could not be asked
 
 
 class UnsupportedKernelError(HowdahError):
-    """A kernel that cannot be had: no suite offers its source."""
+    """A kernel whose source no suite has."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class SourcePackage:
 
 
 def find_package(release: str, cache: Cache) -> SourcePackage | None:
-    """The package if it is on this machine: an installed one first, else the one fetched last."""
+    """Return the package if it is on this machine: an installed one, otherwise the one fetched last."""
     return _installed(release) or _fetched(release, cache)
 
 
 def provide_package(release: str, cache: Cache, progress: Progress) -> SourcePackage:
-    """The same, fetched when it is not here. Raises UnsupportedKernelError when no suite offers it."""
+    """Return the package, fetched if it is not here. Raises UnsupportedKernelError if no suite has it."""
     found = find_package(release, cache)
     if found:
         return found
@@ -74,13 +74,14 @@ def provide_package(release: str, cache: Cache, progress: Progress) -> SourcePac
 
 
 def newest_release(cache: Cache) -> str | None:
-    """The highest kernel release that is here or in the index as it is; None when there is neither. No network."""
+    """Return the highest kernel release that is here or in the current index; None if there is neither. No network."""
     known = {*Archive(cache).offers(), *_releases_here(cache)}
     return max(known, key=release_order, default=None)
 
 
 def provide_newest(cache: Cache, progress: Progress) -> str:
-    """The same, after a look at the archive when the last one was a day ago."""
+    """Return the newest release, updating an index that is more than a day old. Raises UnsupportedKernelError without
+    one."""
     archive = Archive(cache)
     age_s = archive.age_s()
     problems: list[str] = []

@@ -114,7 +114,7 @@ class AgentConversation:
                     return ClockSample(sent_ns, message.monotonic_ns, received)
 
     def end(self) -> None:
-        """Close the agent's input, on which it restores the machine, and wait for its end; kill ssh if it fails to end."""
+        """Close the agent's input, on which it restores the machine, and wait for its end; kill ssh after a timeout."""
         with contextlib.suppress(OSError):
             self._asks.close()
         try:

@@ -32,7 +32,7 @@ def cut(plan: Plan) -> dict[str, Plan]:
 
 
 def lookaheads_us(plan: Plan) -> list[list[int]]:
-    """Return, by sending and receiving part, the minimum time between a frame's departure and arrival. 0 within a part."""
+    """Return the minimum delay of a frame by sending and receiving part; 0 within a part."""
     least = {line.host: line.least_us for line in delay_lines(plan)}
     arriving = [min(min(least[host] for host in part.hosts), LONGEST_LOOKAHEAD_US) for part in plan.parts]
     return [
@@ -41,7 +41,8 @@ def lookaheads_us(plan: Plan) -> list[list[int]]:
 
 
 def window_us(plan: Plan) -> int:
-    """Return how often the kernels wait for each other: half the least lookahead, in whole ticks, to stall none."""
+    """Return how often the kernels wait for each other: half the least lookahead, in whole ticks, so that none stalls
+    all."""
     least = min(value for row in lookaheads_us(plan) for value in row if value)
     return max(least // 2 // TICK_US, 1) * TICK_US
 
