@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hosts of several machines get of howdah: programs, which need the standard library alone beside what is in
-their archive, and the modules' sources.
+"""Archives for the hosts of several machines: programs with all they need beside the standard library, and the modules'
+sources.
 
-The same sources make the same bytes, so that a playbook that is run again finds nothing to copy.
+The same sources give the same bytes, so that a repeated playbook has nothing to copy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _files(patterns: tuple[str, ...], root: Path | None = None) -> Iterator[Path
 
 
 def programs() -> bytes:
-    """A zip file that Python imports from."""
+    """Return a zip file from which Python can import."""
     import prometheus_client  # pure Python
 
     client = Path(prometheus_client.__file__).parent
@@ -53,7 +53,7 @@ def programs() -> bytes:
 
 
 def modules() -> bytes:
-    """A tar file of modules/, as DKMS wants it below /usr/src."""
+    """Return a tar file of modules/, as DKMS needs it below /usr/src."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path in _files(_MODULES, MODULES):

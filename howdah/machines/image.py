@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disk images of virtual machines, made once: Debian's packages, a kernel's modules, what playbooks/ sets up.
+"""Makes disk images of virtual machines, once: Debian's packages, a kernel's modules, and the setup by playbooks/.
 
-Neither root nor a mount is needed: mmdebstrap installs the packages, ``howdah.machines.imaging`` does the rest in
-namespaces of its own, and ``mke2fs -d`` writes the file system. Machines boot from overlays, so an image is never
-written to.
+Neither root nor a mount is needed: mmdebstrap installs the packages, ``howdah.machines.imaging`` does the rest in its
+own namespaces, and ``mke2fs -d`` writes the file system. Machines boot from overlays, so nothing ever writes to an
+image.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ _STEPS = {
 
 @dataclass(frozen=True)
 class MachineImage:
-    """``disk`` is an ext4 file system, ``first`` the first file system without what is a machine's own.
+    """A disk image. ``disk`` is an ext4 file system, ``first`` the initial file system without a machine's personal
+    files.
 
-    ``starts`` is the kernel as QEMU gets it: unpacked where it starts so, because emulated the unpacking takes seconds.
+    ``starts`` is the kernel for QEMU: uncompressed if QEMU can start it so, because emulated decompression takes
+    seconds.
 
-    ``modules_left_out`` are modules of the project that do not build for this kernel, with the compiler's words.
+    ``modules_left_out`` maps the project's modules that do not build for this kernel to the compiler's message.
     """
 
     disk: Path
@@ -68,9 +70,9 @@ class MachineImage:
 
 
 def provide_machine_image(kernel: MachineKernel, cache: Cache, progress: Progress) -> MachineImage:
-    """The image with that kernel's modules; minutes the first time, nothing afterwards.
+    """Return the image with that kernel's modules; takes minutes the first time, then nothing.
 
-    Raises HowdahError when a program is missing, packages cannot be fetched, or the playbooks fail.
+    Raises HowdahError if a program is missing, packages cannot be fetched, or the playbooks fail.
     """
     base = _provide_base(cache, progress)
     key = content_key(_LAYOUT, base.name, kernel.key, *_sources())
@@ -96,12 +98,12 @@ def provide_machine_image(kernel: MachineKernel, cache: Cache, progress: Progres
 
 
 def sources_key() -> str:
-    """Of what an image is made of here, its kernel left out: everything on a machine of another one is set up again."""
+    """Return a key of an image's local inputs except its kernel; a machine with another key is set up completely."""
     return content_key(_LAYOUT, SUITE, *listed_packages(PACKAGES), *_sources())
 
 
 def _sources() -> list[bytes]:
-    """Everything of the repository that an image is made of."""
+    """Return everything in the repository that goes into an image."""
     roles = (PLAYBOOKS / "roles").iterdir()
     own = [role for role in roles if not role.name.startswith(_OTHER_SYSTEMS)]
     places = [TREE, _IMAGING.with_name("root"), PLAYBOOKS / "group_vars", *own]
@@ -116,7 +118,7 @@ def _sources() -> list[bytes]:
 
 
 def _module_names() -> list[str]:
-    """All modules of the project: those of directories of their own, and one of each file of algorithms/."""
+    """Return all modules of the project: those with directories of their own, and one for each file of algorithms/."""
     plug_ins = sorted(file.stem for file in (MODULES / "algorithms").glob("ss_*.c") if not file.stem.endswith(".mod"))
     return ["howdah_traffic", "howdah_slow_start", "howdah_receiver", "howdah_processor", "howdah_hop", *plug_ins]
 
@@ -208,7 +210,7 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
 
 
 def ansible_playbook() -> Path:
-    """Ansible's program, of this Python's environment or of PATH. Raises HowdahError without it."""
+    """Return Ansible's program, from this Python's environment or PATH. Raises HowdahError without it."""
     beside = Path(sys.executable).parent / "ansible-playbook"
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("ansible-playbook")
     if found is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes one disk image, in a mount namespace of its own (``unshare``): everything that needs to be root of a tree.
+"""Makes one disk image in a mount namespace of its own (``unshare``): all steps that must be root of a tree.
 
-``python -m howdah.machines.imaging SPECIFICATION`` is started by ``howdah.machines.image``. Lines ``step N OF WHAT``
-tell how far it is. It ends with status 1 and the reason in its last lines.
+``howdah.machines.image`` starts ``python -m howdah.machines.imaging SPECIFICATION``. Lines ``step N OF WHAT`` report
+progress. A failure ends it with status 1 and the reason in its last lines.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def _lay_in_kernel(root: Path, kernel: dict[str, str]) -> None:
 
 
 def _name_compiler(root: Path) -> None:
-    """The headers ask for their own release's compiler (gcc-12, by its full name too); the image's own takes its place.
+    """Link the image's compiler under the names that the headers request: that of their release (gcc-12, also in full).
 
-    Debian's headers do not insist on it (DEBIAN_KERNEL_NO_CC_VERSION_CHECK).
+    Debian's headers do not insist on the version (DEBIAN_KERNEL_NO_CC_VERSION_CHECK).
     """
     for file in root.glob("usr/src/linux-headers-*/.kernelvariables"):
         for version in re.findall(r"gcc-(\d+)", file.read_text()):
@@ -160,7 +160,7 @@ def _configure(root: Path, tree: Path) -> None:
 
 
 def _set_up(root: Path, work: Path, specification: dict[str, Any]) -> dict[str, Any]:
-    """Run playbooks/site.yml in the tree: on a machine that was made of it, it finds nearly everything done.
+    """Run playbooks/site.yml in the tree, so that it finds nearly everything done on a machine made from the image.
 
     Returns which of the project's modules were built for its kernel, and which were not, with the reason.
     """

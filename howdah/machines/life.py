@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual machines: started, watched, taken down. A machine set that was killed half-way is cleaned up first."""
+"""Starts, watches and stops virtual machines, cleaning up first after a howdah that was killed midway."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Starting:
-    """How machines are started: those that must not outlive this process are, by ``launcher``, bound to it."""
+    """Options for starting machines. ``bound``: the launcher ends them with this process."""
 
     cache: Cache
     progress: Progress
@@ -63,9 +63,9 @@ class Starting:
 
 
 def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path, how: Starting) -> MachineSetState:
-    """Start every machine and wait until each lets us in. The machine set's lock is held, its keys are there.
+    """Start every machine and wait until all accept SSH. The caller holds the machine set's lock and has made its keys.
 
-    Raises HowdahError, having ended what was started; consoles are kept.
+    Raises HowdahError after ending what was started; consoles are kept.
     """
     assert machine_set.virtual is not None
     clear(directory)
@@ -117,7 +117,7 @@ def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path
 
 
 def take_down(directory: MachineSetDirectory, progress: Progress, stop_s: float = _STOP_S) -> list[str]:
-    """Switch the machines off, each by its own system, and after ``stop_s`` without; names of those that ran."""
+    """Shut the machines down, by force after ``stop_s``; return the names of those that ran."""
     state = read_state(directory.state)
     running = state.alive() if state else []
     if state:
@@ -135,7 +135,8 @@ def take_down(directory: MachineSetDirectory, progress: Progress, stop_s: float 
 
 
 def clear(directory: MachineSetDirectory) -> list[str]:
-    """End what runs of the machine set and remove its disks and sockets; names of what ran. Consoles and keys stay."""
+    """End running machines and remove their disks and sockets; return the names of those that ran. Consoles and keys
+    stay."""
     state = read_state(directory.state)
     killed = []
     for name, machine in state.machines.items() if state else ():
@@ -172,7 +173,8 @@ def _image(machine_set: MachineSet, host: MachineHostSection, file: Path, how: S
 
 
 def _listeners_first(machine_set: MachineSet) -> list[str]:
-    """The monitor listens for all others; of a wire's two ends the one that comes first does."""
+    """Return the hosts in starting order: the monitor listens for all others; on a wire, the end that starts first
+    listens."""
     names = list(machine_set.hosts)
     return sorted(names, key=lambda name: (name != machine_set.monitor, names.index(name)))
 
@@ -257,7 +259,7 @@ def _way(name: str, machine: VirtualMachine, host: MachineHostSection, directory
 def _launch(
     machine: VirtualMachine, dilation: int, directory: MachineSetDirectory, said: Path, how: Starting
 ) -> Remembered | None:
-    """Start it; its process once QEMU has taken all it was given, None when it has ended instead."""
+    """Start QEMU; return its process once it has accepted its arguments, None if it has ended instead."""
     pid_file = directory.path / machine.pid_file
     pid_file.unlink(missing_ok=True)
     command = ["/usr/bin/env", *dilating(dilation, how.cache), *command_line(machine)]
@@ -298,7 +300,7 @@ def macs_of(machine_set: MachineSet, name: str) -> dict[str, str]:
 
 @contextmanager
 def _plugged(machine_set: MachineSet, name: str, network: TapNetwork | None) -> Iterator[tuple[Plug, ...]]:
-    """The machine's ends of its wires. Taps are open here until QEMU has them."""
+    """Provide the machine's ends of its wires. Taps stay open here until QEMU has them."""
     macs = macs_of(machine_set, name)
     if network is None:
         yield plugs_of(machine_set, name, macs)
@@ -324,7 +326,7 @@ def plugs_of(machine_set: MachineSet, name: str, macs: dict[str, str]) -> tuple[
 
 
 def hub_of(machine_set: MachineSet, name: str, macs: dict[str, str]) -> Hub | None:
-    """Where wires are taps, the segment of monitoring is a bridge and needs none."""
+    """Return the monitor's hub; None for other machines, and with taps, where the monitoring link is a bridge."""
     assert machine_set.virtual is not None
     if name != machine_set.monitor or machine_set.virtual.taps:
         return None
@@ -361,7 +363,7 @@ def _free_port() -> int:
 
 
 def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | None]:
-    """``kvm`` where it boots this very kernel, else ``tcg`` and why. What was found holds until the machine boots."""
+    """Return ``kvm`` if it boots exactly this kernel, otherwise ``tcg`` and why."""
     if shutil.which(QEMU) is None:
         raise EngineUnavailableError(f"{QEMU} is not installed", hint=installing("qemu-system-x86", "qemu-utils"))
     if image is None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a virtual machine this very one: its name, keys, network.
+"""The personal files of a virtual machine: its name, keys, network.
 
-An image of howdah's has it laid over the disk at boot. A disk image of the user's own learns it at its first boot, if
-it has cloud-init: the directory becomes a disk called CIDATA, where cloud-init looks for it (data source NoCloud,
-network configuration format 2). An image without cloud-init must have the machine set's key already and ask for an
-address on its first interface.
+With an image of howdah's they are laid over the disk at boot. With the user's own image, cloud-init applies them at the
+first boot: a directory becomes a disk called CIDATA, where cloud-init looks for it (data source NoCloud, network
+configuration format 2). An image without cloud-init must already have the machine set's key and request an address on
+its first interface.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def personal_files(
     public_key: str,
     host_key: str,
 ) -> dict[str, tuple[str, int]]:
-    """Path below / to content and permissions.
+    """Return the files by path below /, with content and permissions.
 
-    ``macs`` are of its interfaces, by name; ``links`` have addresses, ``peers`` are other hosts' on the link of
-    monitoring. An interface without an address is named and left alone, down: a run takes it as it is.
+    ``macs`` and ``links`` map its interfaces to MAC and IP addresses, ``peers`` other hosts to their addresses on the
+    monitoring link. An interface without an address only gets its name and stays down: a run configures it.
     """
     hosts = "".join(f"{address} {peer}\n" for peer, address in peers.items())
     files = {
@@ -65,7 +65,7 @@ def _interface(name: str, mac: str, address: str | None) -> dict[str, tuple[str,
 
 
 def write_initrd(target: Path, first: Path, files: Mapping[str, tuple[str, int]]) -> None:
-    """The first file system: ``first`` (an archive), and below /put the files."""
+    """Write the initial file system: the archive ``first``, and the files below /put."""
     with target.open("wb") as file:
         file.write(first.read_bytes())
         archive = Writer(file)
@@ -78,7 +78,7 @@ def write_initrd(target: Path, first: Path, files: Mapping[str, tuple[str, int]]
 def write_seed(
     seed: Path, machine_set: str, name: str, macs: Mapping[str, str], links: Mapping[str, str], public_key: str
 ) -> None:
-    """``macs`` are of its interfaces, by wire; those in ``links`` have an address, the others are left without."""
+    """Write the files for cloud-init. ``macs`` maps wires to MACs; interfaces not in ``links`` get no address."""
     seed.mkdir(exist_ok=True)
     user = {"disable_root": False, "hostname": name, "ssh_authorized_keys": [public_key.strip()]}
     network = {"version": 2, "ethernets": _ethernets(macs, links)}

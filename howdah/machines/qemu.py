@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU's command line for one virtual machine. Paths are relative to the machine set's directory, where QEMU runs:
-addresses of Unix sockets may have no more than 107 characters."""
+"""QEMU's command line for one virtual machine. QEMU runs in the machine set's directory, and paths are relative to it:
+addresses of Unix sockets are limited to 107 characters."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _DILATE = Path(__file__).with_name("dilate.c")
 
 
 def chosen_dilation(wanted: int | str, accelerators: Iterable[str], processors: int, cores: int) -> int:
-    """How many of our seconds one of the machines lasts: as asked for; ``auto`` is 1 where KVM runs all of them.
+    """Return how many local seconds one of the machines lasts: ``wanted``, or for ``auto`` 1 if KVM runs all of them.
 
-    Else it is 8 for up to three emulated processors on two cores, and in proportion for more of them.
+    Otherwise ``auto`` is 8 for up to three emulated processors on two cores, and proportionally more for more of them.
 
-    An emulated processor is some fifty times slower than the machine's. In real time that makes timers late, and the
-    network in it with them. Where all machines share a clock that runs at a fraction of this machine's, each has that
-    many times the processor for a second of its own. dilate.c does it, loaded into each QEMU.
+    An emulated processor is some fifty times slower than the machine's. In real time its timers are late, and so is the
+    network that depends on them. If all machines share a clock that is slowed down by a factor, each has that many
+    times more processor time per second of its own. dilate.c, loaded into each QEMU, does it.
 
     >>> chosen_dilation("auto", ["kvm", "tcg"], 3, 2)
     8
@@ -50,7 +50,7 @@ def chosen_dilation(wanted: int | str, accelerators: Iterable[str], processors: 
 
 
 def dilating(dilation: int, cache: Cache) -> list[str]:
-    """What env(1) is to set for QEMU; nothing for a clock like ours. Raises HowdahError where it does not compile."""
+    """Return env(1)'s settings for QEMU; none without dilation. Raises HowdahError if dilate.c does not compile."""
     return [variable(library(_DILATE, cache)), f"HOWDAH_DILATION={dilation}"] if dilation != 1 else []
 
 
@@ -61,8 +61,8 @@ _TRANSLATED_MEBIBYTES = 256
 
 @dataclass(frozen=True)
 class Plug:
-    """One network interface of a machine and what it is plugged into: a socket, on which this machine or the other one
-    listens, or a tap, which is a file descriptor QEMU inherits."""
+    """One network interface of a machine and its connection: a socket, on which this machine or the other one listens,
+    or a tap, whose file descriptor QEMU inherits."""
 
     mac: str
     socket: str = ""
@@ -72,7 +72,7 @@ class Plug:
 
 @dataclass(frozen=True)
 class Hub:
-    """The middle of a segment of several machines: this machine's interface, and the sockets of the others."""
+    """The centre of a segment of several machines: this machine's interface, and the sockets of the others."""
 
     mac: str
     sockets: tuple[str, ...]
@@ -80,7 +80,8 @@ class Hub:
 
 @dataclass(frozen=True)
 class VirtualMachine:
-    """``kernel`` None: the disk has a boot loader. ``seed`` is a directory with cloud-init's files for such a disk."""
+    """A virtual machine. ``kernel`` None: the disk has a boot loader. ``seed`` is a directory with cloud-init's files
+    for such a disk."""
 
     machine_set: str
     name: str
@@ -100,12 +101,12 @@ class VirtualMachine:
 
     @property
     def mark(self) -> str:
-        """The argument that tells this machine's process from every other."""
+        """The argument that identifies this machine's process."""
         return f"howdah-{self.machine_set}-{self.name}"
 
 
 def mac_of(machine_set: str, host: str, wire: str) -> str:
-    """Locally administered, and the same each time."""
+    """Return a locally administered address, always the same for the same arguments."""
     digest = hashlib.sha256(f"{machine_set}/{host}/{wire}".encode()).digest()
     return "52:54:" + ":".join(f"{byte:02x}" for byte in digest[:4])
 
@@ -156,7 +157,7 @@ def _card(netdev: str, mac: str) -> str:
 
 
 def _stream(name: str, socket: str, listens: bool) -> str:
-    """A wire: a stream of frames between two QEMUs, which loses none and waits where a datagram would be dropped."""
+    """Return a wire: a stream of frames between two QEMUs, which blocks where a datagram would be dropped."""
     return f"stream,id={name},server={'on' if listens else 'off'},addr.type=unix,addr.path={socket}"
 
 
@@ -182,7 +183,7 @@ _MARKED = b"\x55\xaa"  # the last two bytes of a sector that a PC boots from; a 
 
 
 def check_image(image: Path, where: str) -> str:
-    """The format of a disk image of the user's, as QEMU names it. Raises HowdahError for a file that is none."""
+    """Return QEMU's name for the format of a user's disk image. Raises HowdahError for any other file."""
     with image.open("rb") as file:
         start = file.read(512)
     if not start:
@@ -202,7 +203,7 @@ def check_image(image: Path, where: str) -> str:
 
 
 def make_overlay(overlay: Path, base: Path, base_format: str) -> None:
-    """A disk that holds only what changes. Raises HowdahError with QEMU's words."""
+    """Make a disk that holds only changes. Raises HowdahError with QEMU's message."""
     overlay.unlink(missing_ok=True)
     answer = _qemu_img(
         *("create", "-q", "-f", "qcow2", "-F", base_format, "-b", str(base.resolve()), str(overlay)),
