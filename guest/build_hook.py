@@ -12,8 +12,7 @@ _MANIFEST = "src/howdah_guest/bundle/bundle.json"
 
 
 class GuestHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Tags the wheel. The programs are for x86-64 and need nothing of the machine's C library, so musl's will do, too.
-    """
+    """Tags the wheel. Its programs are for x86-64 and need no C library of the machine, so musl will do, too."""
 
     def initialize(self, _version: str, build_data: dict[str, Any]) -> None:
         if not (Path(self.root) / _MANIFEST).is_file():

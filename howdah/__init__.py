@@ -7,7 +7,7 @@ from pathlib import Path
 
 __version__ = "0.2.0"
 
-# In a wheel the other packages lie inside this one, so that site-packages gets one name. See howdah/place.py.
+# A wheel holds the other packages inside this one, so that site-packages gets one name. See howdah/place.py.
 _shipped = Path(__path__[0], "_shipped")
 if _shipped.is_dir():
     sys.path.insert(0, str(_shipped))

@@ -42,11 +42,11 @@ class Algorithm:
 
 
 HYSTART, HYSTART_ENDS_BY = "HyStart", ("ack-train", "delay")
-# Two modules: unlike cubic and cubic-no-hystart, two settings of one, they share a run with each other and with cubic.
+# Two modules, unlike cubic and cubic-no-hystart: they can share a run with each other and with cubic.
 HYSTART_PAIR = "algorithm: [hystart-linux-cubic, standard-cubic]"
 
-PLUG_IN_PREFIX = "ss_"  # of a module's name
-BASES = {"reno": "", "cubic": "-cubic"}  # what follows a plug-in's name in a profile
+PLUG_IN_PREFIX = "ss_"  # prefix of a plug-in's module
+BASES = {"reno": "", "cubic": "-cubic"}  # suffix of a plug-in's name in a profile
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ PLUG_INS = [
 
 
 LONGEST_KERNEL_NAME = 15  # TCP_CA_NAME_MAX - 1, include/net/tcp.h
-MODULE_PREFIX = "tcp_"  # of a module that the kernel looks for by the name of its algorithm
+MODULE_PREFIX = "tcp_"  # prefix of the module that the kernel loads for an algorithm's name
 KERNEL_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_KERNEL_NAME}}}", re.ASCII)
 
 
@@ -141,7 +141,7 @@ _KNOWN = [
         "tcp_cubic",
         "cubic",
         "CUBIC with HyStart, the Linux default (RFC 9438)",
-        {"hystart": "1"},  # said, as a machine may have been left with another value
+        {"hystart": "1"},  # explicit, because a machine may have been left with another value
         detector=HYSTART,
         ends_by=HYSTART_ENDS_BY,
     ),
@@ -180,7 +180,7 @@ _KNOWN = [
     ),
 ]
 
-# The kernel's own, by its names, that leave slow start by a finite ssthresh; BBR has a start-up of its own.
+# Kernel names of the kernel's own algorithms that leave slow start by a finite ssthresh; BBR has its own start-up.
 THRESHOLD_TELLS = frozenset(algorithm.kernel for algorithm in _KNOWN) - {"bbr"}
 
 ALGORITHMS: dict[str, Algorithm] = {

@@ -15,7 +15,7 @@ from howdah.place import REPORTS
 
 UPLOT_VERSION = "1.6.32"
 _VENDOR = REPORTS / "vendor" / f"uplot-{UPLOT_VERSION}"
-# In the order in which they build on each other; the theme comes first, in the head, before anything is painted.
+# Scripts in the order in which they build on each other. The theme is in the head, before anything is painted.
 _THEME = "theme.js"
 _SCRIPTS = (
     "codec.js",

@@ -17,9 +17,9 @@ from typing import Any, TypeVar, dataclass_transform
 
 _Kind = TypeVar("_Kind")
 _Reader = Callable[[Any], Any]
-# Of a field that is left out where it has its default: what had no such field before is written as it was.
+# Metadata of a field that is left out while it has its default, so that older files without the field stay the same.
 OCCASIONAL: Mapping[str, bool] = MappingProxyType({"occasional": True})
-MANY = 1000  # records that are written in columns
+MANY = 1000  # records from which on a list is stored by column
 
 
 def described(text: str, **default: Any) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 OS_RELEASE = Path("/etc/os-release")
 NAMES = Path(__file__).with_name("package-names.txt")
-# Distributions by their ID or one of ID_LIKE (os-release(5)): their column, and the command.
+# By ID or one of ID_LIKE (os-release(5)): the column in the table and the install command.
 _MANAGERS = {
     "debian": ("debian", "apt install"),
     "fedora": ("fedora", "dnf install"),

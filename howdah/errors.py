@@ -46,8 +46,8 @@ class ExitCode(IntEnum):
     WRONG_USE = 2
     NO_ENGINE = 3
     RUN_FAILED = 4
-    INVALID = 5  # or not checked, or nothing found
-    DIFFERS = 6  # or a claim failed
+    INVALID = 5  # also: not checked, or nothing found
+    DIFFERS = 6  # also: a claim failed
     NO_BASELINE = 7
     INTERRUPTED = 130
 
@@ -86,7 +86,7 @@ LARGER_FILES = "The shell allows no file of that size ('ulimit -f' says which): 
 
 def explain(error: OSError) -> str:
     """Return the reason for an OSError; some libraries leave ``strerror`` empty and put everything into the text."""
-    if error.args and isinstance(error.args[0], list):  # of shutil.copytree: one row for each file, with its whole text
+    if error.args and isinstance(error.args[0], list):  # from shutil.copytree: a row per file with the whole text
         rows = error.args[0]
         _source, target, why = rows[0]
         reason = re.sub(r"^\[Errno \d+\] ", "", str(why)).partition(": ")[0]
@@ -108,7 +108,7 @@ def remedy(error: OSError) -> str | None:
         return "Choose a place where you may read and write, or change its permissions."
     if error.errno == errno.EFBIG:
         return LARGER_FILES
-    if "temporary directory" in str(error):  # tempfile writes a byte to each
+    if "temporary directory" in str(error):  # tempfile tries each with one byte
         return "Set TMPDIR to a directory where files may be written, and allow files of any size: ulimit -f unlimited."
     return None
 

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from howdah.errors import RecordError
 
-LARGEST_JSON_BYTES = 1 << 28  # a pack's index of 10 000 runs has 60 MB
-# What a guest writes shrinks to a hundredth at most. A file that becomes more is one to fill memories with.
+LARGEST_JSON_BYTES = 1 << 28  # the index of a pack with 10 000 runs has 60 MB
+# A guest's output compresses to no less than a hundredth. A file that expands more is made to fill memory.
 MOST_EXPANSION, LEAST_CONTENT_BYTES = 500, 64 << 20
-_BLOCK_BYTES = 512  # of st_blocks
+_BLOCK_BYTES = 512  # unit of st_blocks
 _LONGEST_NAME_BYTES = 200
-# A value of JSON takes some 60 bytes of memory, and two bytes of text: of a large text that is too much.
+# A JSON value takes some 60 bytes of memory, and perhaps two bytes of text: too much for a large text.
 _DENSE_BYTES, _BYTES_A_VALUE = 1 << 24, 12
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -32,7 +32,7 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-# Letters that act on a terminal or turn its text around, instead of being shown.
+# Characters that control a terminal or change the direction of text, instead of being shown.
 _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\udc80-\udc9f]")
 
 
@@ -134,5 +134,5 @@ def visible(text: str) -> str:
 
 def _written(match: re.Match[str]) -> str:
     code = ord(match[0])
-    code -= 0xDC00 if 0xDC00 <= code < 0xE000 else 0  # a byte of a name that is no UTF-8
+    code -= 0xDC00 if 0xDC00 <= code < 0xE000 else 0  # a byte that is not UTF-8 in a file name
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from howdah.number import significant
 
-NOTABLE_SHARE = 0.05  # of a flow's time: less is not worth a sentence
+NOTABLE_SHARE = 0.05  # of a flow's time: a smaller share is not mentioned
 _KIB, _MIB = 1024, 1 << 20
 
 
@@ -54,7 +54,7 @@ class HeldBy(StrEnum):
         return f"held_{self.stem}_share"
 
 
-# What every flow meets, and what its client chose: no fault of an end.
+# What every flow meets, or what its client chose: neither end is at fault.
 ORDINARY = frozenset({HeldBy.CONGESTION_WINDOW, HeldBy.BANDWIDTH, HeldBy.THINK})
 RECEIVE_WINDOW = (HeldBy.RECEIVE_BUFFER, HeldBy.AUTOTUNING, HeldBy.HANDSHAKE_WINDOW)
 

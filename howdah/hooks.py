@@ -52,8 +52,8 @@ class CollectorHook(Protocol):
     network under test.
     """
 
-    says: ClassVar[str]  # what the profile reference says of it
-    default: ClassVar[str | None]  # its interval where a profile names none, "100 ms"; None: off
+    says: ClassVar[str]  # its text in the profile reference
+    default: ClassVar[str | None]  # its interval if a profile names none, such as "100 ms"; None: off
     interval_ns: int | None
 
     def __init__(self, surroundings: Surroundings, interval_us: int | None) -> None: ...
@@ -99,7 +99,7 @@ class Reader:
     read: Callable[[Context], tuple[pa.Table, SourceReport]]
     must_have_rows: Callable[[Plan], bool] = lambda _plan: True
     whole_run: bool = True
-    table: str | None = None  # its name, where it is not the collector's
+    table: str | None = None  # its name, if not the collector's
 
 
 @dataclass(frozen=True)
@@ -145,5 +145,5 @@ class CommandEntry:
     answers: Callable[[], Iterable[type[CommandAnswer]]] = tuple
 
 
-# Names that stand for several profiles, as ``howdah nightly --claims`` takes them: the profiles of each.
+# Names for several profiles, as ``howdah nightly --claims`` takes them: each with its profiles.
 NameProfiles = Callable[[], "Mapping[str, list[str]]"]

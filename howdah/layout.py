@@ -69,7 +69,7 @@ def _fitted(text: str, width: int, stays: re.Pattern[str] | None) -> str:
     return "\n".join(lines)
 
 
-# A line of a hint that is, or has, a command to copy. Hints are indented; an error can begin with "howdah list:".
+# A line of a hint that contains a command to copy. Hints are indented; an error can begin with "howdah list:".
 _TO_COPY = re.compile(r" +(?:(?:apt|dnf) install |pacman -S |apk add |howdah |sh |run: )")
 
 

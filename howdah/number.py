@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-_GROUP = "\u202f"  # a narrow space that no line breaks at; the SI brochure groups digits by such
+_GROUP = "\u202f"  # NARROW NO-BREAK SPACE; the SI brochure groups digits with thin spaces
 _MINUS = "\u2212"
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from howdah.errors import HowdahError
 
-# How a process of howdah's own begins, before ``-m MODULE``: what lies in the user's directory is no module.
+# How howdah starts its own processes, before ``-m MODULE``: files in the user's directory are not importable.
 OWN_PYTHON = (sys.executable, "-P")
 PACKAGE = Path(__file__).resolve().parent
 _SHIPPED = PACKAGE / "_shipped"
-# The checkout this code runs from; None where it was installed from a wheel.
+# The checkout this code runs from; None if it was installed from a wheel.
 CHECKOUT = None if _SHIPPED.is_dir() else PACKAGE.parent
 # The directory that holds the folders below.
 PROJECT = CHECKOUT or _SHIPPED
@@ -31,7 +31,7 @@ STACKS = PROJECT / "stacks"
 PLAYBOOKS = PROJECT / "playbooks"
 DOCS = PROJECT / "docs"
 
-# Plans and the records of a run, with the standard library alone: guests and hosts of several machines have them.
+# Plans and records of a run, with the standard library alone: copied to guests and to hosts of several machines.
 PLAN_FILES = (
     *("howdah/codec.py", "howdah/frame.py", "howdah/traffic.py", "howdah/trait.py", "howdah/plan/__init__.py"),
     *(
@@ -71,7 +71,7 @@ def cache_place() -> Path:
     named = os.environ.get("HOWDAH_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
     root = Path(named) if named else (Path(base) if base else _home("HOWDAH_CACHE") / ".cache") / "howdah"
-    return root.resolve() if ".." in root.parts else root.absolute()  # programs that run there name it without ".."
+    return root.resolve() if ".." in root.parts else root.absolute()  # programs that run there print it without ".."
 
 
 def state_place() -> Path:

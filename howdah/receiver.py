@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 LINUX = "linux"
 MOST_BACKLOG_BLOCKS = 65535  # modules/receiver/receiver.h
-MOST_SACK_BLOCKS = 4  # RFC 2018, section 3: what the option has room for; three beside time stamps
+MOST_SACK_BLOCKS = 4  # RFC 2018, section 3: the option's capacity; three with time stamps
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ _ANDROID = (
         "https://github.com/LineageOS/android_frameworks_opt_telephony/blob/0060160e5deedca2d2021301d50eac9d73f0c44f/src/java/com/android/internal/telephony/dataconnection/DataConnection.java",
     ),
 )
-_GRO = AckFilter(acknowledge_every=44, delay_us=1_000)  # 64 KiB of full segments; the time is a choice
+_GRO = AckFilter(acknowledge_every=44, delay_us=1_000)  # 64 KiB of full segments; the delay is a choice
 
 _KNOWN = [
     Receiver(LINUX, "the kernel's own receiver, nothing is changed"),

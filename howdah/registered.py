@@ -24,9 +24,9 @@ from howdah.trait import declare, engines
 
 FOLDER = COLLECTORS / "interval"
 KIND = "collectors"
-# Those that were there first are started in this order; a further one follows them.
+# The original collectors are started in this order; others follow them.
 _FIRST = ("tcp_info", "qdisc", "interface", "counters", "processor")
-# Results are published of profiles that say so, and are bound to their text.
+# Published results belong to profiles with this spelling, and are bound to the profiles' text.
 _PLURAL = {"interface": "interfaces"}
 
 

@@ -42,7 +42,7 @@ def scratch(prefix: str, place: Path | None = None) -> Iterator[Path]:
         finally:
             shutil.rmtree(made, ignore_errors=True)
     finally:
-        shutil.rmtree(made, ignore_errors=True)  # Ctrl-C, which is raised once, may have ended the first
+        shutil.rmtree(made, ignore_errors=True)  # Ctrl-C, which is raised once, may have interrupted the first one
 
 
 def sweep_left() -> list[Path]:
@@ -62,7 +62,7 @@ def remove_left(directory: Path, owner: str) -> bool:
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
-        return False  # gone meanwhile, or somebody else's
+        return False  # removed meanwhile, or another user's
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
             return False

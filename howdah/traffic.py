@@ -48,7 +48,7 @@ class TrafficKind:
     needs_time: str = ""
 
 
-PROGRAM = "program"  # two programs of the profile, or of a QUIC stack
+PROGRAM = "program"  # two programs, of the profile or of a QUIC stack
 _KINDS = (
     TrafficKind("kernel", single=True, asked=True, in_small_tree=True),
     TrafficKind(
@@ -74,10 +74,10 @@ _KINDS = (
         needs_time="flent's test runs for a time, not for an amount of data",
     ),
     TrafficKind(PROGRAM, opens_others=True, holds_sockets=True),
-    TrafficKind("model"),  # of a simulator
-    TrafficKind("recorded"),  # of a machine that only a capture or a log is known of
-    TrafficKind("stack"),  # an end that is not the kernel's TCP
+    TrafficKind("model"),  # in a simulator
+    TrafficKind("recorded"),  # of a machine known only from a capture or a log
+    TrafficKind("stack"),  # an end other than the kernel's TCP
 )
 TRAFFIC = {kind.name: kind for kind in _KINDS}
 ASKED = tuple(kind.name for kind in _KINDS if kind.asked)
-PAIRED = tuple(kind.name for kind in _KINDS if kind.asked and not kind.single)  # with a protocol of their own
+PAIRED = tuple(kind.name for kind in _KINDS if kind.asked and not kind.single)  # with their own protocol

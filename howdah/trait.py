@@ -10,7 +10,7 @@ from dataclasses import field, replace
 
 from howdah.codec import OCCASIONAL, planned
 
-_MODEL = "model ("  # how the label of a simulator begins; no kernel's release has a bracket
+_MODEL = "model ("  # prefix of a simulator's label; no kernel release contains a bracket
 
 
 @planned
@@ -76,7 +76,7 @@ def engines() -> tuple[str, ...]:
 
 def known_engines(asked: object = None) -> str:
     """List the engines for a message about an unknown one; ``asked`` may be misspelt or a former name."""
-    import difflib  # which a guest, that has this file, has no use for
+    import difflib  # here because guests import this file and do not need it
 
     new = _FORMER_NAMES.get(asked) if isinstance(asked, str) else None
     close = difflib.get_close_matches(str(asked), engines(), n=1, cutoff=0.5) if asked is not None and not new else []

@@ -6,8 +6,8 @@ from __future__ import annotations
 import gc
 import sys
 
-# Objects, and collections, before the next generation is searched for garbage. What a command loads stays until it
-# ends: to look through that as often as Python does by itself is a tenth of a short command's time.
+# Thresholds of the garbage collector's generations. What a command loads stays until it ends: scanning it as often as
+# Python does by default takes a tenth of a short command's time.
 _RARELY = (20_000, 20, 100)
 
 

@@ -10,7 +10,7 @@ import sys
 
 import howdah
 
-_MOST_BARS = 12  # more have no room for their names
+_MOST_BARS = 12  # there is no room for more names
 
 
 def picture(experiment: str) -> str:

@@ -20,7 +20,7 @@ KVM = Path("/dev/kvm")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _TRIAL_S = 30.0
 AUTO, KVM_NAME, TCG = "auto", "kvm", "tcg"
-_MARK = "not syncing"  # a kernel that boots and finds no program to run says so
+_MARK = "not syncing"  # printed by a kernel that boots and finds no program to run
 
 
 @dataclass(frozen=True)

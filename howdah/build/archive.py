@@ -92,7 +92,7 @@ def apt_sources() -> Iterator[tuple[str, list[str]]]:
                     yield uris[0], fields.get("Suites", "").split()
 
 
-SUITE = "trixie"  # of guests and machines
+SUITE = "trixie"  # Debian's suite for guests and machines
 SUITES = Path(__file__).with_name("kernel-suites.txt")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _PACKAGE = re.compile(r"linux-source-(?P<release>\d+\.\d+)")
@@ -100,8 +100,8 @@ _MADISON = re.compile(r"^\s*(?P<package>\S+) \|\s*(?P<version>\S+) \|\s*\S+ (?P<
 _PROBLEM = re.compile(r"^(?:Err:\d+|[EW]:) ?(?P<text>.*)$")
 _KINDS = {"debian": debian_mirror, "debian-security": security_mirror}
 
-# Read behind this machine's own apt.conf (a proxy stays), in apt.conf(5)'s syntax. The index of packages alone; never
-# something whose signature could not be checked, whatever apt.conf allows; and none of its hooks: they are about the
+# Read after this machine's own apt.conf (a proxy stays), in apt.conf(5)'s syntax. Restricted to the index of packages.
+# Unverified signatures are never accepted, whatever apt.conf allows. Its hooks are disabled, because they are about the
 # machine's own packages.
 _CONFIGURATION = """\
 #clear APT::Update::Pre-Invoke;
@@ -225,7 +225,7 @@ class Archive:
 
         with self._locked():
             self._prepare()
-            # With an index from before, being offline should show at once.
+            # With an earlier index, being offline should be noticed at once.
             retries = ["-o", f"Acquire::Retries={0 if self._offers.exists() else 2}"]
             try:
                 run_logged(["apt-get", *self._settings, *retries, "update"], log, launcher=launcher, on_line=listen)

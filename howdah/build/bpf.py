@@ -24,7 +24,7 @@ TYPES = "vmlinux.h"
 _LAYOUT = "1"  # part of every key: raise it when the files of an entry change
 _FAILURE = "failure.json"
 _QUOTED_LINES = 6
-_SYSTEM = ("/usr/sbin", "/sbin")  # where Debian has bpftool, which is not in everybody's PATH
+_SYSTEM = ("/usr/sbin", "/sbin")  # Debian's directories for bpftool, which PATH may lack
 _HEADER = Path("/usr/include/bpf/bpf_helpers.h")
 
 
@@ -49,7 +49,7 @@ def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) ->
             shutil.copyfile(file, directory / file.name)
         target = directory / f"{name}{OBJECT_SUFFIX}"
         command = [compiler, "-target", "bpf", "-g", "-O2", "-Wall", "-D__TARGET_ARCH_x86"]
-        # No path of this machine gets into the object file, whose hash is the same everywhere.
+        # Keep local paths out of the object file, so that its hash is the same everywhere.
         command += ["-ffile-compilation-dir=.", f"-ffile-prefix-map={types.parent}/=", f"-I{types.parent}"]
         command += ["-c", source.name, "-o", target.name]
         lines: list[str] = []

@@ -26,14 +26,14 @@ from howdah.record.directory import read_json, write_json
 KIND = "build-tree"
 _FORMAT = 1
 _ABOUT = "about.json"
-_LONGEST_WAIT_S = 3.0  # more than the coarsest clock of a file system takes to tick
+_LONGEST_WAIT_S = 3.0  # longer than a tick of the coarsest file system clock
 _CONFIGURATION = (".config", "include/config/", "include/generated/autoconf.h", "include/generated/rustc_cfg")
 _DEPENDENCY = re.compile(rb"^  (?:\S*/)?([^\s/]+)", re.MULTILINE)
 _WITH_SYSTEM_HEADERS = ("arch/", "scripts/", "tools/")
 _ASKS = b"__has_include"
 
-# Size, time of change in ns, inode. Not the time of change of the status: that is another one when a cache is copied
-# with links, and whoever writes a file changes one of these.
+# Size, modification time in ns, inode. The status change time is left out: it differs if a cache is copied with links,
+# and whoever writes a file changes one of these anyway.
 Status = list[int]
 
 
@@ -78,15 +78,15 @@ class BuildTree:
         """
         self._recover(fingerprint)
         newest_ns = max((status[1] for _name, status in _statuses(self.build)), default=0)
-        # What is there is read as well: neither an interrupted copy nor a hand in the cache can go unseen.
+        # Read the copy as well, to notice an interrupted copy or a manual change in the cache.
         have = read_tree(self.source).files
         change = _Change(have, content.files)
-        # Objects go before anything is copied: killed in between, the next command would not see the change any more.
+        # Remove objects before copying: after a kill in between, the next command would no longer see the change.
         if not self._clock_is_ahead_of(newest_ns) or self._misleads_kbuild(change, have):
             self._discard()
         self._copy(content, change)
         if any((self.source / name).lstat().st_mtime_ns <= newest_ns for name in change.written):
-            self._discard()  # the clock was set back just now
+            self._discard()  # the clock has just been set back
         self.build.mkdir(exist_ok=True)
 
     def settle(self, fingerprint: str) -> None:

@@ -64,7 +64,7 @@ def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
     for name in ("howdah", "howdah.agent", START):
         del sys.modules[name]
     for name, module in list(sys.modules.items()):
-        # What this program needs itself, the agent may need, too. Python has its encodings before any program.
+        # The agent may need what this program imports, too. Python loads its encodings before any program.
         if not name.startswith(("__main__", "encodings")) and (getattr(module, "__file__", "") or "").endswith(".py"):
             del sys.modules[name]
     order = ImportOrder()
@@ -77,10 +77,10 @@ def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
             del sys.modules[name]
         importlib.import_module(name)
     for name in own_modules(agent):
-        if name.rpartition(".")[2] not in ("__main__", "start"):  # which do something
+        if name.rpartition(".")[2] not in ("__main__", "start"):  # importing these runs them
             try:
                 importlib.import_module(name)
-            except ModuleNotFoundError as error:  # of another wiring, which brings it
+            except ModuleNotFoundError as error:  # needed by another wiring only, which provides it
                 if error.name is None or error.name.partition(".")[0] in ("howdah", "collectors"):
                     raise
     found = {}
@@ -139,7 +139,7 @@ def bundle(agent: Path, there: str, tree: Path) -> bytes:
 
 def main() -> int:
     agent, there, tree, output = sys.argv[1:]
-    # As they are named: either may be a link, and Python names its modules by the same names.
+    # Paths stay unresolved: either may be a link, and Python names its modules by the same paths.
     Path(output).write_bytes(bundle(Path(agent), there, Path(tree)))
     start = f"{START.replace('.', '/')}.py"
     py_compile.compile(

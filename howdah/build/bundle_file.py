@@ -29,7 +29,7 @@ from howdah.foreign import is_plain, open_foreign
 MANIFEST, SIGNATURE, PIECES = "bundle.json", "bundle.json.sig", "pieces"
 FORMAT = 1
 MACHINE = "x86_64"
-_MOST_BYTES = 16 << 20  # of bundle.json, a signature or a document
+_MOST_BYTES = 16 << 20  # limit for bundle.json, a signature or a document
 FETCH = "Fetch it again, and compare its digest with the one that was published with it."
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KINDS = ("kernel", "tree", "agent", "module", "tool", "headers")
@@ -129,7 +129,7 @@ def member(place: Path, name: str) -> Iterator[IO[bytes]]:
             yield file
         return
     with open_foreign(place) as whole, tarfile.open(fileobj=whole, mode="r:") as archive:
-        # One after another: of a file that was cut off, what is before the cut is there.
+        # Read members in order: in a truncated file those before the cut can still be read.
         found = next((each for each in archive if each.name == name), None)
         opened = None if found is None else archive.extractfile(found)
         if opened is None:

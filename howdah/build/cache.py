@@ -35,7 +35,7 @@ def locked(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
     The kernel releases the lock when a process and all children that inherited the file have ended, however they end.
     Raises OSError if the file cannot be opened.
     """
-    # The file stays: removing it while another waits for it would let a third take a second turn.
+    # The file stays: removing it while another process waits for it would let a third one lock a new file.
     with lock_file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,7 +61,7 @@ def alone(directory: Path, taken: HowdahError) -> Iterator[None]:
         yield
 
 
-# The kernel's makefiles split at spaces and colons, gcc's -Wp at commas, make expands $ and %, a shell reads the rest.
+# The kernel's makefiles split at spaces and colons, gcc's -Wp at commas; make expands $ and %, a shell the rest.
 _PLAIN = re.compile(r"[\w/.+@^=~-]+")
 
 
@@ -85,10 +85,10 @@ def qemu_value(path: Path | str) -> str:
     return str(path).replace(",", ",,")
 
 
-Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
-UNFETCHED = "unfetched"  # no kind of entries: a cluster's workers make runs there, which have no locks
+Progress = Callable[[str, int, int], None]  # what is being done, steps done, all steps (0: unknown)
+UNFETCHED = "unfetched"  # not a kind of entry: workers of a cluster make runs there, without locks
 _PARTIAL = ".partial-"
-_BEGUN = ".begun-"  # like a partial entry; the next builder of the same key goes on with it
+_BEGUN = ".begun-"  # like a partial entry, but the next builder of the same key continues it
 _BEGUN_S = 7 * 24 * 3600
 _LOG = logging.getLogger(__name__)
 
@@ -248,7 +248,7 @@ class Cache:
             full = os.strerror(errno.ENOSPC)
             if full not in error.what:
                 raise
-            # A compiler or linker met it, and its message is taken for one about the source.
+            # A compiler or linker ran out of space, and its message was taken for one about the source.
             met = OSError(errno.ENOSPC, full, str(self.root))
             raise explain(met, f"building the {kind} {key}", self.root) from error
         return entry
@@ -263,7 +263,7 @@ class Cache:
         *,
         goes_on: bool,
     ) -> None:
-        # The lock is held: whatever partial directory of this key is here belongs to a builder that was killed.
+        # The lock is held, so any partial directory of this key belongs to a builder that was killed.
         for stale in entry.parent.glob(f"{_PARTIAL}{entry.name}-*"):
             shutil.rmtree(stale)
         self.sweep()
@@ -278,7 +278,7 @@ class Cache:
             write_seal(entry, partial, sealed)
             if entry.is_symlink():
                 entry.unlink()
-            elif entry.is_dir():  # damaged; what still runs from it keeps its files
+            elif entry.is_dir():  # damaged; programs that still run from it keep their files
                 shutil.rmtree(entry)
             partial.rename(entry)
             self._sound.add(entry)
@@ -307,7 +307,7 @@ def secret() -> bytes:
     with os.fdopen(descriptor, "wb") as opened:
         opened.write(secrets.token_bytes(32))
     with suppress(FileExistsError):
-        os.link(made, file)  # unlike a rename it leaves one that another process made meanwhile
+        os.link(made, file)  # unlike a rename, it keeps a file that another process made meanwhile
     made.unlink()
     return file.read_bytes()
 

@@ -19,7 +19,7 @@ _NEXT = re.compile(r"^(?:[^\s:]+:\d+(?::\d+)?: (?:warning|(?:fatal )?error): |In
 _INLINED = re.compile(rf"^\s+inlined from .* at {_PLACE}[,:]?$")
 _INCLUDED = re.compile(rf"^(?:In file included|\s+)\s*from {_PLACE}[,:]$")
 _OF_FUNCTION = re.compile(r"^(?:In function|\S+: In function) ")
-_ATTRIBUTE = re.compile(r"^call to \S+ declared with attribute error: ")  # how BUILD_BUG_ON() fails
+_ATTRIBUTE = re.compile(r"^call to \S+ declared with attribute error: ")  # message of a failed BUILD_BUG_ON()
 _QUOTED_LINES = 6
 _NOTE_LINES = 3
 

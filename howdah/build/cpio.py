@@ -88,7 +88,7 @@ class Writer:
     def _header(self, name: str, mode: int, size: int, links: int = 1) -> None:
         self._number += 1
         encoded = name.encode() + b"\0"
-        # inode, mode, user, group, links, time, size, device (2), that of a device file (2), length of the name, check
+        # inode, mode, user, group, links, time, size, device (2), device file's number (2), length of the name, check
         fields = (self._number, mode, 0, 0, links, 0, size, 0, 0, 0, 0, len(encoded), 0)
         self._write(_MAGIC + b"".join(b"%08X" % field for field in fields) + encoded)
         self._pad(_ALIGNMENT)

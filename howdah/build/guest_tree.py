@@ -34,7 +34,7 @@ _PYTHON = "usr/bin/python3.13"
 LOADER, LIBRARIES = "usr/lib64/ld-linux-x86-64.so.2", "usr/lib/x86_64-linux-gnu"
 _DOWNLOADED = re.compile(r"(?P<package>[^_]+)_(?P<version>[^_]+)_[^_]+\.deb")
 
-# What the packages' own scripts link or copy when they are installed.
+# Links and copies that the packages' own scripts would make at installation.
 _LINKS = {"usr/bin/awk": "mawk", "usr/bin/which": "which.debianutils"}
 _COPIES = {
     "etc/passwd": "usr/share/base-passwd/passwd.master",
@@ -43,9 +43,9 @@ _COPIES = {
 }
 _TEXTS = {"etc/hosts": "127.0.0.1 localhost\n", "etc/hostname": "guest\n"}
 MOUNT_POINTS = ("dev", "proc", "sys", "run", "tmp", "root", "howdah/in", "howdah/out")
-# Documentation in languages and formats nobody reads in a guest: a third of the tree.
+# Documentation and translations that nobody reads in a guest: a third of the tree.
 _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info")
-# What apt and ldconfig keep of the time and the place of their work: without it, two trees have the same bytes.
+# Files in which apt and ldconfig record time and place; without them two trees have the same bytes.
 _CACHES = ("var/cache/apt", "var/cache/ldconfig")
 
 
@@ -164,7 +164,7 @@ def keep_copyrights(root: Path, into: Path) -> None:
     into.mkdir()
     documents = root / "usr/share/doc"
     for place in sorted(documents.iterdir()):
-        # A package whose directory is a link to that of another one has the other one's terms.
+        # A package whose directory is a link to another package's has the other one's terms.
         file = Path(os.path.normpath(documents / place.readlink())) if place.is_symlink() else place
         if (file / "copyright").is_file():
             shutil.copyfile(file / "copyright", into / place.name)
@@ -244,7 +244,7 @@ def further_packages(plan: Plan) -> tuple[str, ...]:
     return (*own, *sorted(stacks))
 
 
-LOADER_NAME, LIBRARY_NAME = "ld.so", "lib"  # links in the directory where the kernel is started
+LOADER_NAME, LIBRARY_NAME = "ld.so", "lib"  # links in the directory where the kernel starts
 _STARTED_LAYOUT = "1"
 _INTERPRETER = 3  # PT_INTERP
 _HEADER_TABLE, _HEADER_SIZES = 32, 54  # offsets in the header of a 64-bit file: e_phoff, e_phentsize

@@ -27,13 +27,13 @@ from howdah.build.uml_kernel import Kernel, kernel_key
 from howdah.distribution import installing
 from howdah.errors import HowdahError
 
-OBJECTS = tuple(  # a kernel need not have them all: 7.3 has no tcp_rate.c any more
+OBJECTS = tuple(  # a kernel may lack some: 7.3 no longer has tcp_rate.c
     f"net/ipv4/{name}.o"
     for name in ("tcp", "tcp_input", "tcp_output", "tcp_ipv4", "tcp_rate", "tcp_recovery", "tcp_timer")
 )
 _LAYOUT = "1"  # part of the key: raise it when the files of an entry change
 _SPACE_BYTES = 1200 * 2**20
-_failed: dict[str, HowdahError] = {}  # by key: minutes of a compiler that failed are not spent on the next run as well
+_failed: dict[str, HowdahError] = {}  # by key, so that a compilation that failed after minutes is not repeated
 _FUNCTION = re.compile(
     r"^(?P<at>[0-9a-f]+) .{6}F (?P<section>\S+)\t(?P<size>[0-9a-f]+) +(?:\.hidden )?(?P<name>\S+)$", re.MULTILINE
 )

@@ -33,9 +33,9 @@ from howdah.errors import HowdahError
 from howdah.linux.modinfo import module_information
 
 RECORD = "kernel.json"
-_EXPECTED_OBJECTS = 696  # Debian's 6.12; other releases differ a little, and nobody knows the rest beyond it
+_EXPECTED_OBJECTS = 696  # of Debian's 6.12; other releases differ, and the total is unknown beyond it
 _COMPILED = re.compile(r"^\s+(?:CC|AS)\s")
-_ENDED_BY_A_SIGNAL = 125  # statuses from here on: make was killed, or told to end
+_ENDED_BY_A_SIGNAL = 125  # smallest status of a make that was killed or terminated
 
 _KEPT_SOURCE = ("Makefile", "Kbuild", "scripts", "include", "arch/um", "arch/x86", "tools/include")
 _KEPT_HEADERS = ("net/", "kernel/", "lib/", "crypto/")
@@ -165,7 +165,7 @@ class KernelBuild:
         build_tree = BuildTree(content.root, self.cache)
         self._sandbox = sandbox_of(self.directory, self.tools.launch, [build_tree.build], [build_tree.source])
         parts = [IMAGE_FLAGS, *(f"{name}={value}" for name, value in FIXED.items()), toolchain()]
-        # What a stranger's makefiles left is not gone on with where one's own may do as they please.
+        # A user's own build does not continue from files that a stranger's makefiles left.
         fingerprint = content_key(*parts, *mark())
         with build_tree.held(
             lambda: self.progress("kernel (this tree is built by another howdah, waiting)", 0, 0)
@@ -234,8 +234,8 @@ class KernelBuild:
 
         self.progress("kernel: compile", 0, expected)
         jobs = f"-j{len(os.sched_getaffinity(0))}"
-        # "modules" is for Module.symvers: with it, a module that uses a symbol the kernel lacks is refused when it is
-        # built. All goals have the image's flags, or the next build would find objects that were made with others.
+        # "modules" makes Module.symvers, which makes the build of a module fail if the kernel lacks a symbol. All goals
+        # have the image's flags; otherwise the next build would find objects compiled with different ones.
         self._make(
             "the kernel does not compile", jobs, IMAGE_FLAGS, "linux", "modules", "modules_prepare", on_line=count
         )
@@ -254,7 +254,7 @@ class KernelBuild:
         for directory in {name.rpartition("/")[0] for name in kept}:
             (source / directory).mkdir(parents=True, exist_ok=True)
         for name in kept:
-            # Files of a build tree's source are replaced, never changed.
+            # A link suffices: files of a build tree's source are replaced, never changed.
             link_file(f"{self.source_dir}/{name}", f"{source}/{name}")
 
     def _interface(self, content: TreeContent) -> str:
@@ -324,7 +324,7 @@ class KernelBuild:
 
     def _failure(self, error: CommandFailedError, failing: str) -> HowdahError:
         told = failure(error, failing, self.log, self.source.name)
-        if self.source.tree:  # the person edits the tree, not the copy
+        if self.source.tree:  # the user edits the tree, not the copy
             copy, original = f"{self.source_dir}/", f"{self.source.tree}/"
             told.what = told.what.replace(copy, original)
             told.where = told.where and told.where.replace(copy, original)

@@ -22,7 +22,7 @@ from howdah.errors import HowdahError
 
 _SECTORS, _MAGIC, _VERSION, _FLAGS, _PAYLOAD = 0x1F1, 0x202, 0x20E, 0x236, 0x248
 _SECTOR_BYTES = 512
-_KERNEL_64 = 1  # of xloadflags: it has a 64-bit entry
+_KERNEL_64 = 1  # bit of xloadflags: the kernel has a 64-bit entry
 _ELF = b"\x7fELF"
 _ELF_64, _LITTLE_ENDIAN, _X86_64 = 2, 1, 62
 _ARM64 = b"ARM\x64"
@@ -118,7 +118,7 @@ def _has_pvh_entry(kernel: bytes) -> bool:
     """Return whether a note of the owner ``Xen`` names the entry (elf(5), Elf64_Phdr and Elf64_Nhdr)."""
     try:
         return any(note == _PVH_ENTRY for note in _xen_notes(kernel))
-    except struct.error:  # it was cut off
+    except struct.error:  # truncated
         return False
 
 

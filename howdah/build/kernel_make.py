@@ -13,19 +13,19 @@ from pathlib import Path
 
 from howdah.build.cache import Cache
 
-# The version string is stirred into the guest's random numbers, and the image's hash is part of every run's key:
-# neither may depend on when and by whom the kernel was built.
+# The version string is mixed into the guest's random numbers, and the image's hash is part of every run's key: neither
+# may depend on when and by whom the kernel was built.
 FIXED = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
     "KBUILD_BUILD_USER": "howdah",
     "KBUILD_BUILD_HOST": "howdah",
     "KBUILD_BUILD_VERSION": "1",
 }
-# What make and compilers see of the environment. Kbuild takes much of what it does from there (KCFLAGS, LOCALVERSION,
-# KCONFIG_CONFIG, CROSS_COMPILE …), of which no key knows.
+# Variables that make and compilers see. Kbuild reads many others (KCFLAGS, LOCALVERSION, KCONFIG_CONFIG,
+# CROSS_COMPILE …), which no key covers.
 INHERITED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD")
-# The kernel's makefiles ask for the large code model, in which every call goes through a 64-bit constant. The image is
-# linked at 0x60000000, where the small one does and is 15 % faster. Modules live beyond 2 GiB and keep the large one.
+# The kernel's makefiles select the large code model, in which every call uses a 64-bit constant. The image is linked at
+# 0x60000000, where the small model works and is 15 % faster. Modules live beyond 2 GiB and keep the large one.
 IMAGE_FLAGS = "KCFLAGS=-mcmodel=small"
 
 
@@ -96,7 +96,7 @@ def taken(configuration: Path) -> set[str]:
 
 KIND = "compiled"
 _PROGRAM = "ccache"
-_MOST_BYTES = 2**30  # the objects of some ten kernels, compressed
+_MOST_BYTES = 2**30  # room for the compressed objects of some ten kernels
 
 
 @dataclass(frozen=True)
@@ -120,19 +120,19 @@ def compiler_cache(cache: Cache, source: Path) -> CompilerCache:
     if program is None:
         return CompilerCache()
     return CompilerCache(
-        # ccache makes paths below the entry relative, so that Kbuild's own -fmacro-prefix-map no longer finds the
-        # source in them: without this, __FILE__ and with it the image would be others than without ccache.
+        # ccache makes paths below the entry relative, so that Kbuild's own -fmacro-prefix-map no longer matches
+        # them: without this option, __FILE__ and with it the image would differ from those without ccache.
         (f"CC={_PROGRAM} gcc -fmacro-prefix-map=../{source.name}/=",),
         {
             "CCACHE_DIR": str(cache.root / KIND),
-            # The entry has another name in every build.
+            # The entry's directory has another name in every build.
             "CCACHE_BASEDIR": str(source.parent),
             "CCACHE_NOHASHDIR": "1",
-            # What the compiler says it has read decides: no file is preprocessed once more to be looked for.
+            # Look objects up by the files that the compiler reported as read, without another preprocessing.
             "CCACHE_DEPEND": "1",
             "CCACHE_COMPILERCHECK": "content",
             "CCACHE_MAXSIZE": str(_MOST_BYTES),
-            # A person's own configuration could store elsewhere, or share with the network.
+            # A user's configuration could store objects elsewhere, or share them over the network.
             "CCACHE_CONFIGPATH": "/dev/null",
         },
     )

@@ -57,7 +57,7 @@ def offers(archive: Archive, kind: str, release: str, *, all_suites: bool) -> li
     found = _kept(kept, state)
     if found is None:
         found = _asked(archive, kind, release)
-        if found:  # what is not there today may be there once the index was brought up to date
+        if found:  # an empty result is not kept: the next update of the index may change it
             write_json(kept, {"state": state, "offers": [asdict(offer) for offer in found]})
     usable = _usable_suites()
     return [offer for offer in found if all_suites or offer.suite in usable]
@@ -87,7 +87,7 @@ def _usable_suites() -> list[str]:
 
 
 _PART = re.compile(r"(linux-(?:base|binary|modules)-\d\S*) \(= ([^)]+)\)")
-_IMAGE_BYTES = 700 * 2**20  # the package and what is unpacked of it
+_IMAGE_BYTES = 700 * 2**20  # the package and its unpacked files
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def provide_image(release: str, cache: Cache, progress: Progress, *, for_modules
         offer = _with_headers(archive, offer, release)
     key = f"{offer.package}_{offer.version}"
     if (broken := cache.find("image", key)) is not None and not any(broken.rglob("vmlinuz*")):
-        key += "_whole"  # what was fetched before its parts were known to be packages of their own
+        key += "_whole"  # an entry from before the kernel's parts became separate packages
 
     def unpack(directory: Path, log: Path) -> None:
         for number, part in enumerate(parts):
@@ -224,7 +224,7 @@ def unpacked_headers(archive: Archive, offer: Offer, cache: Cache) -> Path:
 
 def _unpack_headers(archive: Archive, offer: Offer, directory: Path, log: Path, cache: Cache, key: str) -> None:
     _fetch_headers(archive, offer, directory, log)
-    # The one absolute path in it.
+    # The makefile has the only absolute path.
     makefile = directory / "usr/src" / offer.package / "Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src/", f"{cache.path('headers', key)}/usr/src/"))
 

@@ -27,13 +27,15 @@ from howdah.build.source_package import SourcePackage, find_package, newest_rele
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import HowdahError
 
-# tar patterns, one a line. A user-mode kernel has no hardware: of most drivers and of other machines' code only the
-# Kconfig files and Makefiles, which the rest of the tree includes, are needed. It saves a gigabyte of disk.
+# tar patterns, one per line. A user-mode kernel has no hardware: of most drivers and of other architectures it needs
+# only the Kconfig files and makefiles that the rest of the tree includes. This saves a gigabyte of disk.
 LEFT_PACKED = Path(__file__).with_name("left-packed.txt")
 
-FILE, PROGRAM, LINK = "f", "x", "l"  # a program is a file that may be executed
+FILE, PROGRAM, LINK = "f", "x", "l"  # a program is an executable file
 _GIT = ".git"
-_EDITORS = re.compile(r".*~|#.*#|\.#.*|\..*\.sw[a-z]")  # they come and go while a file is open
+_EDITORS = re.compile(
+    r".*~|#.*#|\.#.*|\..*\.sw[a-z]"
+)  # editors' temporary files, which come and go while a file is open
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class _ArchiveReader:
                     self._file(name + entry.name, entry)
 
     def _file(self, name: str, entry: os.DirEntry[str]) -> None:
-        with contextlib.suppress(FileNotFoundError):  # it was removed since the directory was read
+        with contextlib.suppress(FileNotFoundError):  # removed since the directory was read
             self.files[name] = content_of(entry.path, entry.stat().st_mode)[0]
 
     def _link(self, name: str, entry: os.DirEntry[str], above: tuple[str, ...]) -> None:
@@ -114,7 +116,7 @@ class _ArchiveReader:
             self.directory(f"{name}{entry.name}/", (*above, real))
         elif entry.is_file() and not is_left_packed(name, entry.name):
             self._file(name + entry.name, entry)
-        # Any other leads nowhere: there is nothing that a build could read.
+        # Any other link is broken: a build could not read it.
 
 
 def _leads_out(path: str) -> bool:
@@ -141,8 +143,8 @@ def is_left_packed(directory: str, name: str) -> bool:
 
 @remembered
 def _is_left_packed(directory: str, suffix: str) -> bool:
-    # No pattern names more of a file than its suffix, so one answer serves all files of a directory that share it. The
-    # patterns are written for an archive in which everything lies in one directory.
+    # Patterns restrict a file's name by its suffix only, so one answer serves all files of a directory with the suffix.
+    # They are written for an archive whose files are all in one directory.
     return _patterns().match(f"linux/{directory}any{suffix}") is not None
 
 
@@ -272,12 +274,12 @@ def provide_source(kernel: str, progress: Progress, cache: Cache) -> KernelSourc
         return _tree(Path(kernel).expanduser())
     release = provide_newest(cache, progress) if match[1] == _NEWEST else match[1]
     if match[2] is not None:
-        find_patches(match[2], release, kernel)  # before anything is fetched
+        find_patches(match[2], release, kernel)  # fail before anything is fetched
     return _of_package(provide_package(release, cache, progress), match[2])
 
 
 def _of_package(package: SourcePackage, patched: str | None) -> KernelSource:
-    # Not where it lies or whence it came: the same package, installed or fetched, is the same kernel.
+    # The key ignores location and origin: the same package, installed or fetched, is the same kernel.
     key = content_key(package.name, package.version, str(package.archive.stat().st_size))
     description = f"{package.name} {package.version}"
     release = release_order(package.release)
@@ -347,7 +349,7 @@ def git_environment() -> dict[str, str]:
 
 
 def _git(tree: Path, *arguments: str) -> str | None:
-    # Not to lock: otherwise git writes what it learned of the files into the index, which is the person's.
+    # Without locks: otherwise git would write what it learned about files into the user's index.
     environment = git_environment()
     try:
         answer = subprocess.run(

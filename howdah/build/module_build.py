@@ -87,10 +87,10 @@ def oversized(build: Path, directory: Path, sandbox: Sandbox | None = None) -> I
                 break
 
 
-# What modules are built for.
+# A kernel for which modules are built.
 Target = Kernel | StockKernel
 
-SYMBOLS = "Module.symvers"  # where Kbuild leaves what the modules export, for modules built after them
+SYMBOLS = "Module.symvers"  # Kbuild's list of the modules' exports, for modules built later
 _LISTED = re.compile(r"^howdah-module (?P<module>\S+) =(?P<parts>.*)$")
 _STOPPED = re.compile(r"^make\S*: \*\*\* \[(?:[^]]*: )?(?P<object>\S+\.o)\] Error")
 _UNDEFINED = re.compile(r'^ERROR: modpost: "(?P<symbol>[^"]+)" \[(?P<module>\S+)\.ko\] undefined')
@@ -101,7 +101,7 @@ _SAY_LICENCE = 'TCP\'s functions are for modules that say MODULE_LICENSE("GPL");
 _QUOTED_LINES = 6
 _MAKEFILES = ("Kbuild", "Makefile")
 
-# Behind the directory's own Kbuild: say which objects make up each module, and leave out.
+# Appended to the directory's own Kbuild: print the objects of each module, and leave modules out.
 _TRAILER = """
 $(foreach module,$(obj-m),$(info howdah-module $(module) = $($(module:.o=-y)) $($(module:.o=-objs))))
 obj-m := $(filter-out $(HOWDAH_LEFT_OUT),$(obj-m))
@@ -146,9 +146,9 @@ def build_directory(
     makefile = next(place for name in ("Kbuild", "Makefile") if (place := directory / name).is_file())
     with makefile.open("a", encoding="utf-8") as file:
         file.write(_TRAILER + (f"ccflags-y += {flags}\n" if flags else ""))
-    # GNU make 4.3 sorts the output of jobs in /tmp, whatever TMPDIR says, and crashes where it may not.
+    # GNU make 4.3 sorts the output of jobs in /tmp, whatever TMPDIR says, and crashes without access to it.
     parallel = [] if sandbox else ["-Otarget", f"-j{len(os.sched_getaffinity(0))}"]
-    # What a module says of its files would otherwise differ between two builds of it. The last map is asked first.
+    # Without these maps a module's file names would differ between two builds. The last map has precedence.
     maps = f"-ffile-prefix-map={directory}=. -ffile-prefix-map={directory}/="
     options = ["-k", *parallel, f"M={directory}", f"KCFLAGS={maps}"]
     if symbols:

@@ -26,7 +26,7 @@ _REGISTERS = b"tcp_register_congestion_control"
 _REPLACE = tuple(Path(__file__).with_name(name) for name in ("replace.c", "replace.h"))
 _INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include[ \t]+\"([^\"\n]+)\"", re.MULTILINE)
 _MOST_HEADERS = 4000
-# A real kernel's code has no floating point: with these, such code does not link. A user-mode kernel takes it.
+# A real kernel has no floating point: with these flags such code does not link. A user-mode kernel would accept it.
 _NO_FLOATING_POINT = "-mno-sse -mno-mmx -mno-80387 -msoft-float"
 
 

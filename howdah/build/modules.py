@@ -33,11 +33,11 @@ PROJECT_MODULES = MODULES
 _SOURCES = (".c", ".h", ".S")
 _MAKEFILES = ("Kbuild", "Makefile")
 _FAILURES = "failures.json"
-_CHECKS = "1"  # part of the key of a person's modules: raise it when what is checked of them changes
+_CHECKS = "1"  # part of the key of a user's modules: raise it when their checks change
 _LAYOUT = "4"  # part of every key: raise it when the files of an entry change
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BUILD_ANEW = "Name its .c file instead, or build or copy it again."
-# What the agent records of a profile's own modules alone (howdah/agent/own.py).
+# Fields that the agent records only for a profile's own modules (howdah/agent/own.py).
 _OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most")
 
 
@@ -126,7 +126,7 @@ class ModuleSet:
             )
         called = {one.loaded_as: one.name for one in self.built.values()}
         for needed in module.depends:
-            if needed in called or needed in self.failed:  # else it is part of the kernel
+            if needed in called or needed in self.failed:  # otherwise it is part of the kernel
                 self._add(called.get(needed, needed), chosen)
         chosen[module.name] = module
 
@@ -317,7 +317,7 @@ def _keep_results(directory: Path) -> None:
         elif path.suffix != ".ko" and path.name != SYMBOLS:
             path.unlink()
     symbols = directory / SYMBOLS
-    if symbols.is_file():  # two builds are equal: it names each module with the directory where it was built
+    if symbols.is_file():  # for equal builds, remove the build directory from the modules' names
         symbols.write_text(symbols.read_text().replace(f"{directory}/", ""))
 
 

@@ -20,7 +20,7 @@ _BROKEN = "this package does not unpack"
 _FIELDS = ("Package", "Version", "Architecture")
 _RELEASE = re.compile(r'#define UTS_RELEASE "([^"]+)"')
 _BYTES = 1500 * 2**20
-# Without these a machine neither carries an experiment nor delivers what it recorded.
+# Modules that a machine needs for an experiment and for delivering its records, with their options.
 _REQUIRED = {
     "virtio_pci": "CONFIG_VIRTIO_PCI",
     "virtio_blk": "CONFIG_VIRTIO_BLK",
@@ -72,7 +72,7 @@ def provide_own_headers(headers: Path, image: ImagePackage, progress: Progress, 
             )
             raise HowdahError(what, where=str(headers), hint=hint + "and name the directory usr/src/linux-headers-….")
         tree = trees[0]
-    # Not include/config/kernel.release: Debian's has the version of the source there.
+    # include/config/kernel.release does not serve: Debian's has the version of the source.
     release = tree / "include/generated/utsrelease.h"
     match = _RELEASE.search(release.read_text()) if release.is_file() else None
     if match is None:
@@ -130,7 +130,7 @@ def _bare(image: Path, modules: Path | None) -> ImagePackage:
     place = next((path for path in places if (path / "kernel").is_dir() and path.name == release), None)
     if place is None:
         raise HowdahError(f"there are no modules of Linux {release} in this directory", where=str(modules))
-    # A build of one's own has no version but what it is made of; builds of one release differ.
+    # The digest serves as the version, because a user's builds of one release differ.
     return ImagePackage(release, image, place, place / "config", image.name, file_sha256(image)[:12], str(image.parent))
 
 

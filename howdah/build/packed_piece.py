@@ -79,7 +79,7 @@ def _write(piece: Piece, file: Path, level: int) -> None:
 def _all(directory: Path) -> Iterator[str]:
     for place in directory.rglob("*"):
         mode = place.lstat().st_mode
-        if stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode):  # a device is the guest's own affair
+        if stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode):  # devices are left to the guest
             yield place.relative_to(directory).as_posix()
 
 
@@ -162,4 +162,4 @@ class _Unpacking:
 
     def close(self) -> None:
         for place, mode in reversed(self._directories):
-            Path(place).chmod((mode & 0o777) | 0o700)  # so that its owner can remove it again
+            Path(place).chmod((mode & 0o777) | 0o700)  # its owner must be able to remove it

@@ -125,7 +125,7 @@ def _files(directory: Path, scope: tuple[str, ...]) -> Iterator[_Found]:
         try:
             status = os.lstat(path)
         except FileNotFoundError:
-            continue  # what is missing is found by its name in the seal
+            continue  # a missing file is noticed by its name in the seal
         if stat.S_ISDIR(status.st_mode):
             waiting += [f"{name}/{each}" for each in _names(path)]
         else:
@@ -143,6 +143,6 @@ def _state(found: list[_Found]) -> str:
 
 def _write(entry: Path, head: dict[str, object], contents: str) -> None:
     place = seal_of(entry)
-    partial = place.with_name(f"{place.name}-{secrets.token_hex(4)}")  # threads that find an entry renew it at once
+    partial = place.with_name(f"{place.name}-{secrets.token_hex(4)}")  # several threads may renew it at once
     partial.write_text(f"{json.dumps(head)}\n{contents}\n", encoding="utf-8", errors="surrogateescape")
     partial.replace(place)

@@ -18,9 +18,9 @@ from howdah.errors import HowdahError
 PACKAGE_DIRECTORY = Path("/usr/src")
 _RECORD = "source.json"
 _KIND = "source"
-_SPACE_BYTES = 500 * 2**20  # the package and what is unpacked of it
-_STALE_S = 24 * 3600  # after that, "newest" is asked of the archive again
-_RETRY_S = 3600  # after it could not be asked
+_SPACE_BYTES = 500 * 2**20  # the package and its unpacked files
+_STALE_S = 24 * 3600  # age of the index after which "newest" updates it
+_RETRY_S = 3600  # time until the next attempt after a failed update
 
 
 class UnsupportedKernelError(HowdahError):
@@ -34,7 +34,7 @@ class SourcePackage:
     release: str
     version: str
     archive: Path
-    origin: str  # in words: where it came from
+    origin: str  # a description of where it came from
 
     @property
     def name(self) -> str:
@@ -87,10 +87,10 @@ def provide_newest(cache: Cache, progress: Progress) -> str:
     problems: list[str] = []
     if age_s is None or age_s > _STALE_S or not archive.offers():
         problems = _update(archive, cache, "kernel: ask for the newest", progress)
-    # Without the archive "the newest" would quietly mean "the newest one here".
+    # Without the archive "the newest" would silently mean "the newest one here".
     if archive.offers():
         if problems:
-            archive.set_age(_STALE_S - _RETRY_S)  # or every run of an offline batch would ask again
+            archive.set_age(_STALE_S - _RETRY_S)  # otherwise every run of an offline batch would try again
     else:
         raise UnsupportedKernelError(
             "cannot find out which kernel is the newest: " + _told(problems),
@@ -117,7 +117,7 @@ def _installed(release: str) -> SourcePackage | None:
 
 
 def _fetched(release: str, cache: Cache) -> SourcePackage | None:
-    for entry in reversed(cache.entries(_KIND)):  # the one fetched last
+    for entry in reversed(cache.entries(_KIND)):  # the latest first
         archive = entry / f"linux-source-{release}.tar.xz"
         if archive.is_file():
             record = json.loads((entry / _RECORD).read_text())

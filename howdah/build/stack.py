@@ -26,7 +26,7 @@ from howdah.profile.stack import Stack, read_stack
 from howdah.record.run import StackOrigin
 
 KIND = "stack"
-_LEFT_OUT = ("target", "build")  # directories of a person's own builds beside the sources
+_LEFT_OUT = ("target", "build")  # build directories of the user's beside the sources
 _SPACE_BYTES = 500 * 2**20
 _DYNAMIC = {
     "own": re.compile(r"Library soname: \[([^]/]+)\]"),

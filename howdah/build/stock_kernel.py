@@ -24,7 +24,7 @@ _PREFIX = "debian-"
 _LAYOUT = "2"  # part of every key: raise it when the files of an entry change
 _RECORD = "kernel.json"
 _UNPACKED = "vmlinux"
-# What a run may ask for, relative to lib/modules/RELEASE/kernel; what these depend on comes with them.
+# Modules that a run may need, relative to lib/modules/RELEASE/kernel; their dependencies are added.
 _WANTED = (
     "net/sched/*",
     "net/ipv4/tcp_*",
@@ -157,7 +157,7 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
         vermagic = module_information(content).get("vermagic", vermagic)
     there.mkdir(parents=True, exist_ok=True)
     for index in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
-        if (package.modules / index).is_file():  # a build of one's own need not have them
+        if (package.modules / index).is_file():  # a user's own build may lack them
             (there / index).write_bytes((package.modules / index).read_bytes())
     answer = subprocess.run(
         ["/sbin/depmod", "-b", str(root), package.release], capture_output=True, text=True, check=False

@@ -21,7 +21,7 @@ from pathlib import Path
 from howdah.errors import HowdahError
 
 _INHERITED = ("PATH",)
-_strangers = False  # of this process: what a plan names is built in its threads, too
+_strangers = False  # of the whole process: a plan's parts are also built in its threads
 
 
 @contextmanager
@@ -178,7 +178,7 @@ def run_logged(
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
-                start_new_session=True,  # Ctrl-C reaches us, and we end the command in order
+                start_new_session=True,  # Ctrl-C reaches only this process, which ends the command in order
             )
         except FileNotFoundError as error:
             raise HowdahError(

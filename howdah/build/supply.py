@@ -18,8 +18,8 @@ from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.errors import HowdahError
 
 PACKAGE, VARIABLE, NONE = "howdah_guest", "HOWDAH_BUNDLE", "none"
-_TAKEN = "taken"  # the kind of an entry that says what was taken
-_WITHIN = "bundle"  # the directory of the package
+_TAKEN = "taken"  # kind of the entries that record taken bundles
+_WITHIN = "bundle"  # the bundle's directory in the package
 _RESERVE_BYTES = 32 << 20
 
 _read: dict[tuple[Path, float], BundleFile] = {}
@@ -106,7 +106,7 @@ def _is_taken(bundle: BundleFile, cache: Cache) -> bool:
 
 def provide(bundle: BundleFile, ready: Ready, cache: Cache, waiting: Callable[[], None] | None = None) -> Path:
     """Return a piece as an entry of the cache. Raises HowdahError if it is truncated or damaged, or for a full disk."""
-    from howdah.build.packed_piece import (  # and zstandard, which a guest that runs an engine has not
+    from howdah.build.packed_piece import (  # it imports zstandard, which a guest that runs an engine lacks
         PackedPiece,
         unpack_piece,
     )

@@ -20,17 +20,17 @@ from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 _SOURCES = Path(__file__).parent
-FIRST = _SOURCES / "first.h"  # what the first process of every guest does
-_CONFINE = (_SOURCES / "confine.h", _SOURCES / "refuse.h")  # what the launcher keeps a guest from
+FIRST = _SOURCES / "first.h"  # the duties of every guest's first process
+_CONFINE = (_SOURCES / "confine.h", _SOURCES / "refuse.h")  # the launcher's confinement of guests
 _PROGRAMS = {
-    "launch": ("launch.c", ("-static",)),  # it starts what brings its own C library
+    "launch": ("launch.c", ("-static",)),  # static: it starts programs that bring their own C library
     "shim.so": ("shim.c", ("-shared", "-fPIC")),
     "populate.so": ("populate.c", ("-shared", "-fPIC")),
-    "init": ("init.c", ("-static",)),  # the guest's C library may be older or newer than the machine's
+    "init": ("init.c", ("-static",)),  # static: the guest's C library may be older or newer than the machine's
 }
 
 MOUNT_POINT = "mount"
-_NAMED = "content"  # a file with the key
+_NAMED = "content"  # name of the file with the key
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def compile_c(source: Path, target: Path, log: Path, *options: str) -> None:
     """Compile a C program or library. Raises HowdahError if it does not compile."""
     command = ["gcc", "-O2", "-Wall", *options, "-o", str(target), str(source)]
     try:
-        # What gcc leaves when it is killed goes with the entry that is not finished.
+        # In the unfinished entry, temporary files of a killed gcc are removed with it.
         run_logged(command, log, environment={"TMPDIR": str(target.parent)})
     except CommandFailedError as error:
         raise HowdahError(

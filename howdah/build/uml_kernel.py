@@ -22,7 +22,7 @@ from howdah.errors import HowdahError
 _SPACE_BYTES = 900 * 2**20
 # Part of every key: raise it when the files of an entry change.
 _LAYOUT, _LAYOUT_OF_A_TREE = "1", "tree 1"
-_ATTEMPTS = 3  # at copying a tree that is edited meanwhile
+_ATTEMPTS = 3  # at copying a tree that changes meanwhile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) ->
                 _build(source, key, progress, cache)
         except TreeChangedError:
             continue
-        # The same content may have been built from another place, or before it was committed.
+        # The same content may have been built from another directory, or before it was committed.
         return dataclasses.replace(load_kernel(cache.path("kernel", key)), name=source.name, source=source.description)
     raise HowdahError("the files of this kernel tree keep changing while they are read", where=kernel)
 
@@ -135,7 +135,7 @@ def _build(source: KernelSource, key: str, progress: Progress, cache: Cache) -> 
         needs_bytes=_SPACE_BYTES,
         waiting=lambda: progress("kernel (built by another howdah, waiting)", 0, 0),
         goes_on=source.content is None,  # a tree's objects stay in its build tree
-        sealed=("linux", RECORD),  # what runs; modules are compiled in build/, which writes there
+        sealed=("linux", RECORD),  # the files that run; building modules writes to build/
     )
 
 
@@ -160,13 +160,13 @@ def load_kernel(directory: Path, **known: str) -> Kernel:
     )
 
 
-# A command's runs take the kernels that it has prepared, whatever is done to a tree while they are made. A run is made
-# by a process of its own, which reads its environment: without that, each would read the whole tree again, and one that
-# begins after an edit would measure another kernel than its key says.
-_VARIABLE = "HOWDAH_PREPARED_KERNELS"  # not for people: JSON, what a plan calls a kernel: [directory, name, source]
+# A command's runs use the kernels that it prepared, even if a tree is edited meanwhile. Each run is a separate process
+# that reads this variable. Otherwise each would read the whole tree again, and one started after an edit would measure
+# another kernel than its key says.
+_VARIABLE = "HOWDAH_PREPARED_KERNELS"  # internal; JSON, {plan's name of a kernel: [directory, name, source]}
 
-# What did not compile: another item of the command that asks for it need not wait for it again.
-_refused: dict[tuple[Path, str], KbuildError] = {}  # by cache, and what a plan calls the kernel
+# Failed compilations, so that no other item of the command waits for the same failure.
+_refused: dict[tuple[Path, str], KbuildError] = {}  # by cache, and the plan's name of the kernel
 
 
 def forget_kernels() -> None:

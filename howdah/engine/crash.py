@@ -9,9 +9,9 @@ from pathlib import Path
 
 from howdah.record.kernel_log import KernelAlarm, alarms, in_use
 
-# How the reason of a run begins whose guest's kernel crashed, behind the place.
+# How run.json's reason begins, after the location, if the guest's kernel crashed.
 PANICKED, DIED = "the guest's kernel panicked", "the guest's kernel died"
-_READ_BYTES = 256 * 1024  # from the beginning: an ill kernel may go on complaining for ever
+_READ_BYTES = 256 * 1024  # from the beginning: a broken kernel may complain forever
 _STAMP = re.compile(r"^\[ *[\d.]+\] ?")
 _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
 # How a user-mode kernel (arch/um/kernel/trap.c, um_arch.c) and a real one say what happened.

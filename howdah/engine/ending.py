@@ -22,11 +22,11 @@ BOUNDS_FILE = "guest-bounds.txt"
 BOUNDS = ("files", "network", "privileges")
 
 
-_SHORT = 60  # characters: a socket in the directory has a name of at most 107
+_SHORT = 60  # most characters of a directory's name: the path of a socket in it is limited to 107
 
 
 _FLOW = re.compile(r"flow \d+")
-_PLAIN = re.compile(r"[!-~]+")  # what a kernel command line carries unharmed: no space, no control character
+_PLAIN = re.compile(r"[!-~]+")  # safe in a kernel command line: no space, no control character
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Ending:
     exit_status: int | None
     signal: int | None
     wall_s: float
-    memory_peak_bytes: int  # resident, of the kernel's process
-    bounds: Bounds | None = None  # where the launcher confines the process
+    memory_peak_bytes: int  # peak resident memory of the kernel's process
+    bounds: Bounds | None = None  # None if the launcher does not confine the process
 
 
 def runtime_base() -> Path:

@@ -17,8 +17,8 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.record.run import EngineReport
 
-BuildProgress = Callable[[str, int, int], None]  # what is built, steps done, steps in all (0: not known)
-RunProgress = Callable[[str, int, int], None]  # phase, simulated microseconds done, in all
+BuildProgress = Callable[[str, int, int], None]  # what is built, steps done, all steps (0: unknown)
+RunProgress = Callable[[str, int, int], None]  # phase, simulated microseconds done, all
 Status = Literal["ok", "missing", "note"]
 OK: Final = "ok"
 MISSING: Final = "missing"
@@ -38,7 +38,7 @@ class Lack:
         return f"{self.what} ({self.why}); {self.remedy}"
 
 
-# What a run depends on beside its plan, by name: digests, releases, versions.
+# All that a run depends on besides its plan, by name: digests, releases, versions.
 Identity = dict[str, str | int | None]
 
 

@@ -21,7 +21,7 @@ from howdah.engine.engine import BuildProgress
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 
-BUNDLE_VARIABLE = "HOWDAH_ENGINE_BUNDLE"  # not for people
+BUNDLE_VARIABLE = "HOWDAH_ENGINE_BUNDLE"  # internal, not for users
 
 
 @dataclass

@@ -38,7 +38,7 @@ _ENGINE = "host"
 _INSTEAD = "The uml engine needs none of this: leave out --engine host."
 _POLL_S = 0.5
 _TURN = Path("/run/howdah-host.lock")
-# Each is tried in a network namespace of its own, which ends with the command.
+# Commands that try a kernel module, each in its own network namespace, which ends with the command.
 _TRIALS = {
     "veth": ["ip", "link", "add", "howdah0", "type", "veth", "peer", "name", "howdah1"],
     "sch_netem": ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"],
@@ -55,7 +55,7 @@ _PROGRAMS = {
     "setpriv": "util-linux",
 }
 _SYSTEM_PROGRAMS = "/usr/sbin:/sbin"
-# Ends with this process, however it ends, and everything in it with it: Mininet's shells, the traffic, the namespaces.
+# Ends with this process, however it ends, together with everything in it: Mininet's shells, traffic, namespaces.
 _CONTAINED = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
 _PROBE_EVENT = "events/tcp/tcp_probe"
 _TRACING = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
@@ -123,7 +123,7 @@ def _kernel() -> KernelOrigin:
 def _run_agent(directory: RunDirectory, plan: Plan, progress: RunProgress) -> int:
     command = [*_CONTAINED, *OWN_PYTHON, "-m", "howdah.agent", "--wiring", "mininet"]
     command += ["--in", str(directory.share.absolute()), "--out", str(directory.raw.absolute())]
-    # The agent's own code comes from share/, as in a guest; Mininet from this environment.
+    # The agent's own code is imported from share/, as in a guest; Mininet from this environment.
     limit = time.monotonic() + plan.real_time_limit_s
     own = {"PYTHONPATH": str(directory.share.absolute()), "PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0"}
     with directory.console.open("wb") as console:

@@ -69,7 +69,7 @@ class Life:
         self._position = ("boot", 0, 0)
         self._modified_ns = 0
         self._processor_s = self._moved_at_processor_s = 0.0
-        self._used_s: dict[int, float] = {}  # processor seconds of each process, now and when simulated time moved
+        self._used_s: dict[int, float] = {}  # processor seconds of each process
         self._moved_at_used_s: dict[int, float] = {}
         self._pollers = pollers
         self._busy_limit_s = busy_limit_s
@@ -88,7 +88,7 @@ class Life:
                     self._moved_at_used_s = self._used_s
                 self._position, self._modified_ns = position, modified
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # not written yet, or being rewritten: the last position stands
+            pass  # not yet written, or being rewritten: keep the last position
         return self._position
 
     @property

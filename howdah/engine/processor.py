@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _PAGE_BYTES = 4096
-_PLATFORM = b"x86_64"  # what the kernel puts before the arguments
+_PLATFORM = b"x86_64"  # the string before the arguments, from the kernel
 _SETTING = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*=")
 _AGENT = ("/howdah/in/howdah/agent/", "howdah.agent")
 _MOST_CHARACTERS = 160
@@ -37,7 +37,7 @@ def own_processor(base: Path) -> Iterator[int | None]:
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError:
-            continue  # somebody else's file of that name: do without
+            continue  # another user's file of that name: go on without this processor
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,13 +64,13 @@ def command_of(pid: int) -> str | None:
             for fields in reversed(pages):
                 end = int(fields[0].partition("-")[2], 16)
                 if not fields[1].startswith("rw") or not fields[1].endswith("s"):
-                    continue  # what a guest's program may write is memory that its kernel shares
+                    continue  # writable memory of a guest's program is shared with its kernel
                 memory.seek(end - _PAGE_BYTES)
                 found = parse_stack(memory.read(_PAGE_BYTES))
                 if found is not None:
                     return None if any(name in found for name in _AGENT) else found
     except (OSError, ValueError):
-        pass  # it has ended, or it is not ours to look at
+        pass  # the process has ended, or may not be inspected
     return None
 
 

@@ -28,19 +28,19 @@ from howdah.registered import FOLDER, collector_named
 
 GUEST_SHARE, GUEST_RAW = "/howdah/in", "/howdah/out"  # what the guest calls share/ and raw/
 _PYTHON = "/usr/bin/python3"
-AGENT = "agent"  # the kind of its entries in the cache
+AGENT = "agent"  # kind of the agent's cache entries
 _BUNDLER = Path(bundle.__file__)
-# The package's own file, the agent, and the collectors: all that runs inside the guest.
+# All that runs inside the guest: the package's own file, the agent, and the collectors.
 _PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
 _FILES = ("howdah/__init__.py", *PLAN_FILES)
-# Stock Mininet's wiring takes the topology itself, and the plan's operations as commands, whose words need the files.
+# Mininet's wiring also takes the topology, and turns the plan's operations into commands with the help of these files.
 _MININET = ("topologies",)
 _MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/search.py")
 
 
 def agent_command(*options: str, wiring: str = "netlink") -> tuple[str, ...]:
     """Return the command that starts the agent in a guest."""
-    # -S: no site-packages to look for, which only Mininet needs; its modules are not in the agent's bundle.
+    # -S skips the search for site-packages. Only Mininet needs them; its modules are not in the agent's bundle.
     start = ("-m", "howdah.agent") if wiring == "mininet" else ("-S", f"{GUEST_SHARE}/howdah/agent/start")
     return (_PYTHON, *start, "--in", GUEST_SHARE, "--out", GUEST_RAW, *options)
 

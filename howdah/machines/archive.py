@@ -26,13 +26,13 @@ _PROGRAMS = (
     "collectors/**/*.py",
 )
 _MODULES = ("Kbuild", "Makefile", "*/*.c", "*/*.h")
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip file can tell
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip file
 _EPOCH_S = 315532800
 
 
 def _files(patterns: tuple[str, ...], root: Path | None = None) -> Iterator[Path]:
     found = {path for pattern in patterns for path in (root or root_of(pattern)).glob(pattern) if path.is_file()}
-    # A build of before has left .mod.c files beside the sources.
+    # An earlier build may have left .mod.c files beside the sources.
     yield from sorted(path for path in found if not path.name.endswith(".mod.c"))
 
 

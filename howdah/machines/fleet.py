@@ -38,7 +38,7 @@ class Machine:
     role: str  # sender, emulator, receiver
     way: Way
     wires: dict[str, str]  # wire to interface
-    state: MachineState | None = field(default=None)  # of a virtual machine
+    state: MachineState | None = field(default=None)  # None for a real machine
 
     def run(
         self, argv: Sequence[str], *, timeout_s: float = _SHORT_S, data: bytes | None = None

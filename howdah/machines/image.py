@@ -34,11 +34,11 @@ _FIRST = Path(__file__).with_name("first.c")
 _IMAGING = Path(__file__).with_name("imaging.py")
 _UNPACKED = "vmlinux"
 _OTHER_SYSTEMS = ("freebsd", "windows", "image")
-_LAYOUT = "1"  # part of every key: raise it when what is made of the same ingredients changes
+_LAYOUT = "1"  # part of every key: raise it when the result changes for the same ingredients
 _FIRST_LAYOUT = "2"
 _BASE_BYTES = 3 << 30
 _IMAGE_BYTES = 4 << 30
-DISK_BYTES = 8 << 30  # as the machine sees it; the file holds what is written
+DISK_BYTES = 8 << 30  # size for the machine; the file is sparse
 _STEPS = {
     "I: running apt-get update": "index",
     "I: downloading packages": "download",
@@ -110,7 +110,7 @@ def _sources() -> list[bytes]:
     files = [
         _IMAGING,
         PLAYBOOKS / "site.yml",
-        # An installer leaves byte code beside the Python files.
+        # Installers leave byte code beside Python files.
         *(file for place in places for file in place.rglob("*") if file.is_file() and file.suffix != ".pyc"),
     ]
     named = sorted((name_of(file), file) for file in files)
@@ -160,7 +160,7 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
     specification = directory / "imaging.json"
     work = directory / "work"
     work.mkdir()
-    # What changes with every change of howdah comes later, or no image would live for a day: the playbook brings it.
+    # howdah itself is left empty here, or every change of it would outdate the image: the playbook delivers it later.
     (work / "howdah.zip").touch()
     (work / "modules.tar").write_bytes(modules())
     record = {name: str(value) for name, value in asdict(kernel).items() if value is not None}

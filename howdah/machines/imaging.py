@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# Units that wait for, look for or tidy up what such a machine does not have: each costs an emulated processor time.
+# Units for features that such a machine lacks: each costs an emulated processor time.
 _MASKED = (
     "apt-daily-upgrade.timer",
     "apt-daily.timer",
@@ -66,7 +66,7 @@ _MASKED = (
     "sys-kernel-config.mount",
     "sys-kernel-debug.mount",
 )
-# Programs that look at each boot for what would call for more units: a console to log in at, fstab, a TPM.
+# Programs that look for reasons to start more units at each boot: a login console, fstab, a TPM.
 _GENERATORS = "systemd/system-generators"
 _ENABLED = ("systemd-networkd.service", "ssh.service")
 _EMPTIED = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
@@ -168,7 +168,7 @@ def _set_up(root: Path, work: Path, specification: dict[str, Any]) -> dict[str, 
     release = kernel["release"]
     shared = work / "shared"
     shared.mkdir()
-    # Ansible names its shell without quotes. The path of a checkout may hold a space; that of the cache holds none.
+    # Ansible does not quote the name of its shell. The path of a checkout may contain a space; the cache's does not.
     shell = work / "shell.sh"
     shutil.copy(_ROOT / "shell.sh", shell)
     host = {
@@ -199,7 +199,7 @@ def _set_up(root: Path, work: Path, specification: dict[str, Any]) -> dict[str, 
     for place in (root / shared.relative_to("/"), *(root / shared.relative_to("/")).parents):
         if place == root or any(place.iterdir()):
             break
-        place.rmdir()  # what mount.sh had to make
+        place.rmdir()  # made by mount.sh
     built = sorted(
         file.name.partition(".ko")[0] for file in (root / "usr/lib/modules" / release).glob("updates/dkms/*")
     )
@@ -220,7 +220,7 @@ def _finish(root: Path) -> None:
     for name in _EMPTIED:
         shutil.rmtree(root / name, ignore_errors=True)
         (root / name).mkdir(parents=True)
-    # Newer than /usr: nothing is brought up to date at boot (ConditionNeedsUpdate=).
+    # Newer than /usr, so that no unit updates anything at boot (ConditionNeedsUpdate=).
     for name in ("etc/.updated", "var/.updated"):
         (root / name).touch()
         os.utime(root / name, (time.time() + 1, time.time() + 1))

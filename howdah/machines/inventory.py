@@ -23,11 +23,11 @@ from howdah.machines.machine_set import DISTRIBUTION, MachineHostSection, Machin
 from howdah.machines.state import MachineSetState
 
 _ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
-# By the machine's own clock. Each answer of an exporter takes an emulated processor a good part of a second of ours.
+# Scrape intervals by the machine's clock: an answer takes an emulated processor a good part of a local second.
 _INTERVAL_OF_EMULATED, _INTERVAL_OF_DILATED = "10s", "5s"
 _PYTHON_OF_IMAGE = "/usr/bin/python3"
 _MARK = ".howdah-machines"
-# Everything else in a path is quoted where it is used.
+# Characters that cannot be quoted where the path is used.
 _NOT_CARRIED = {
     '"': "ends a value in ssh's settings",
     "\\": "changes the next character in ssh's settings",
@@ -37,7 +37,7 @@ _NOT_CARRIED = {
     "{%": "begins an expression in Ansible's inventory",
     "{#": "begins a comment in Ansible's inventory",
 }
-EXTERNAL = "external"  # a kernel that the machine is given at boot: none to install
+EXTERNAL = "external"  # the kernel is given to the machine at boot, so none is installed
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def inventory_of(
         else:
             hosts[name] |= {"howdah_kernel_package": EXTERNAL, "modules_wanted": machine.can_have_modules}
             hosts[name]["howdah_from_image"] = machine.image_sources == sources_key()
-            # Looking for it takes Ansible 5 s of an emulated processor.
+            # Searching for Python takes Ansible 5 s on an emulated processor.
             hosts[name]["ansible_python_interpreter"] = _PYTHON_OF_IMAGE
         if machine.accelerator != "kvm" and name == machine_set.monitor:
             interval = _INTERVAL_OF_EMULATED if machine.dilation == 1 else _INTERVAL_OF_DILATED
@@ -116,11 +116,11 @@ def _host(name: str, host: MachineHostSection, directory: MachineSetDirectory, f
         "ansible_host": host.address,
         "ansible_port": host.ssh_port,
         "ansible_user": host.user,
-        "ansible_ssh_private_key_file": _doubled(directory.key),  # Ansible puts it in quotes
+        "ansible_ssh_private_key_file": _doubled(directory.key),  # Ansible quotes it
         "ansible_ssh_common_args": " ".join(
             (
                 "-o IdentitiesOnly=yes",
-                # One word for Ansible, and in it a value in quotes for ssh, which takes several files.
+                # Ansible needs one word, and ssh a quoted value in it, because it takes several files.
                 "-o " + shlex.quote(f'UserKnownHostsFile="{_doubled(directory.known_hosts)}"'),
                 "-o StrictHostKeyChecking=accept-new",
                 f"-o HostKeyAlias={name}",

@@ -15,9 +15,9 @@ from howdah.machines.machine_set import STOCK_KERNEL
 
 _PREFIX = "debian-"
 _LARGEST_BYTES = 1 << 30
-# Of a bzImage (Documentation/arch/x86/boot.rst, "header").
+# Signature in a bzImage (Documentation/arch/x86/boot.rst, "header") and its position.
 _MAGIC, _MAGIC_PLACE, _MAGIC_END = b"HdrS", 0x202, 0x206
-# What a machine needs before its disk is there, with what these depend on; in this order.
+# Modules that a machine needs to reach its disk, in this order; their dependencies are added.
 _FIRST_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 
 

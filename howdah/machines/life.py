@@ -71,7 +71,7 @@ def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path
     clear(directory)
     network = TapNetwork(machine_set.name, directory.path) if machine_set.virtual.taps else None
     if network is not None:
-        tap.require()  # before images are made
+        tap.require()  # fail before images are made
     started = time.monotonic()
     images = {name: _image(machine_set, host, file, how) for name, host in machine_set.hosts.items()}
     imaged = time.monotonic()
@@ -101,7 +101,7 @@ def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path
                     machine_set, name, images[name], accelerators[name], dilation, plugs, directory, file, how
                 )
             machines[name], watched = found
-            # A howdah that is killed now leaves a trace of it.
+            # From here on, a killed howdah leaves a record of the machine.
             MachineSetState(machines, namespace=namespace).write(state)
             booting.append(watched)
         took = await_ssh(booting, how.boot_limit_s, how.progress)

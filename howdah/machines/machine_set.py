@@ -20,11 +20,11 @@ from howdah.profile.report import profile_error
 from howdah.profile.source import Document, Path_, read_document
 from howdah.profile.written import written_path
 
-CONTROL = "control"  # the interface of monitoring in every virtual machine
-MANAGE = "manage"  # the interface SSH comes through
+CONTROL = "control"  # interface of the monitoring link in every virtual machine
+MANAGE = "manage"  # interface for SSH
 _RESERVED = (CONTROL, MANAGE, "lo")
 
-# The kernel takes names of up to 15 characters; in a virtual machine the interface has the wire's name.
+# The kernel limits names to 15 characters; in a virtual machine the interface has the wire's name.
 WireName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,14}$")]
 
 
@@ -53,10 +53,10 @@ def parse_end(written: str, wire: str, *, virtual: bool) -> End:
     return End(host, interface)
 
 
-# Names of groups and of what Ansible itself defines, which no host may have.
+# Names of groups, and names that Ansible itself defines: no host may have them.
 GROUPS = ("all", "ungrouped", "senders", "emulators", "receivers", "monitors", "linux", "freebsd", "windows")
 DISTRIBUTION = "distribution"
-_CONTROL_NETWORK = ipaddress.ip_network("10.99.0.0/24")  # of monitoring with virtual machines; it exists nowhere else
+_CONTROL_NETWORK = ipaddress.ip_network("10.99.0.0/24")  # monitoring link of virtual machines; not routed
 LEAST_MEMORY_BYTES = 256 * 2**20
 
 InterfaceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,62}$")]

@@ -18,7 +18,7 @@ from howdah.build.cpio import Writer
 from howdah.machines.machine_set import CONTROL, MANAGE
 from howdah.machines.qemu import MANAGE_MAC
 
-# What QEMU's user network gives its one machine. There is no route to anywhere.
+# The machine's address in QEMU's user network, which has no route to anywhere.
 MANAGE_ADDRESS = "10.0.2.15/24"
 
 
@@ -51,11 +51,11 @@ def personal_files(
 
 
 def _interface(name: str, mac: str, address: str | None) -> dict[str, tuple[str, int]]:
-    # Its own address, not one that a run gives it, and not a VLAN that inherits it.
+    # Match the permanent address: a run may set another one, and a VLAN would inherit it.
     place = f"etc/systemd/network/10-{name}"
     files = {f"{place}.link": (f"[Match]\nPermanentMACAddress={mac}\nDriver=virtio_net\n[Link]\nName={name}\n", 0o644)}
     if address is not None:
-        # Of the two that are not the machine set's wires nothing waits for an answer.
+        # Booting must not wait for the two interfaces that are not wires of the machine set.
         own = "LinkLocalAddressing=no\nIPv6AcceptRA=no\n"
         text = f"[Match]\nName={name}\n[Network]\nAddress={address}\n{own}"
         if name in (MANAGE, CONTROL):
@@ -82,7 +82,7 @@ def write_seed(
     seed.mkdir(exist_ok=True)
     user = {"disable_root": False, "hostname": name, "ssh_authorized_keys": [public_key.strip()]}
     network = {"version": 2, "ethernets": _ethernets(macs, links)}
-    # YAML, since JSON is.
+    # JSON is also YAML.
     (seed / "meta-data").write_text(_json({"instance-id": f"howdah-{machine_set}-{name}", "local-hostname": name}))
     (seed / "user-data").write_text("#cloud-config\n" + _json(user))
     (seed / "network-config").write_text(_json(network))

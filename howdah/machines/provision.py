@@ -20,7 +20,7 @@ from howdah.machines.inventory import MachineSetDirectory
 from howdah.place import PLAYBOOKS
 
 _STRATEGY = "mitogen_linear"
-# Ansible gives no promise to strategies of others, so a release that nobody has tried here does without.
+# Ansible guarantees nothing to third-party strategies, so they are not used with untested releases.
 _NEWEST_TRIED = (2, 19)
 
 
@@ -129,7 +129,7 @@ def provision(
         "ANSIBLE_FORCE_COLOR": "0",
         "ANSIBLE_FORKS": str(_FORKS),
         "ANSIBLE_HOST_KEY_CHECKING": "True",
-        # Compression, Ansible's default, is work for an emulated processor and helps nobody within one machine.
+        # Compression, Ansible's default, costs an emulated processor time and is useless within one machine.
         "ANSIBLE_SSH_ARGS": "-o ControlMaster=auto -o ControlPersist=120s -o ServerAliveInterval=10",
         "ANSIBLE_TIMEOUT": "60",
     }

@@ -19,11 +19,11 @@ from howdah.errors import EngineUnavailableError, HowdahError
 
 AUTO = "auto"
 MOST_DILATION = 1000
-# At 4 most runs beside other work were valid, not all (docs/engines.md).
+# Factor for emulated processors. With 4, some runs beside other work were invalid (docs/engines.md).
 _EMULATED = 8
 WHY_EMULATED = "its clock is dilated, which takes an emulated processor"
-# Before it knows its clocks, a kernel looks whether timer interrupts come while the time stamp counter counts so many
-# cycles (timer_irq_works()). That counter is not dilated: too few come meanwhile, and from some factor on it panics.
+# While booting, a kernel checks that timer interrupts arrive within some cycles of the time stamp counter
+# (timer_irq_works()). The counter is not dilated, so above some factor too few arrive, and the kernel panics.
 KERNEL_ARGUMENTS = ("no_timer_check",)
 _DILATE = Path(__file__).with_name("dilate.c")
 
@@ -54,7 +54,7 @@ def dilating(dilation: int, cache: Cache) -> list[str]:
     return [variable(library(_DILATE, cache)), f"HOWDAH_DILATION={dilation}"] if dilation != 1 else []
 
 
-MANAGE_MAC = "52:54:00:00:00:01"  # the same in each: no two of them meet
+MANAGE_MAC = "52:54:00:00:00:01"  # the same in every machine: these interfaces share no network
 SSH_PORT = 22
 _TRANSLATED_MEBIBYTES = 256
 
@@ -118,13 +118,13 @@ def command_line(machine: VirtualMachine) -> list[str]:
         *_processor(machine),
         *("-smp", str(machine.processors), "-m", f"{machine.memory_bytes >> 20}M"),
         *("-nodefaults", "-no-user-config", "-display", "none"),
-        # A kernel of ours that restarts has panicked; an image may have its reasons.
+        # howdah's kernels only restart after a panic; an image may have other reasons.
         *(["-no-reboot"] if machine.kernel is not None else []),
         *("-serial", f"file:{machine.console}", "-pidfile", machine.pid_file),
         *("-device", "virtio-rng-pci"),
         *("-drive", f"if=none,id=disk,file={machine.disk},format=qcow2,cache=unsafe"),
         *("-device", "virtio-blk-pci,drive=disk"),
-        # The only way in from outside: SSH by a port of loopback. The machine reaches nothing through it.
+        # The only access from outside: SSH through a port of loopback. The machine itself can reach nothing this way.
         *("-netdev", f"user,id=manage,restrict=on,hostfwd=tcp:127.0.0.1:{machine.port}-:{SSH_PORT}"),
         *("-device", _card("manage", MANAGE_MAC)),
     ]
@@ -148,12 +148,12 @@ def command_line(machine: VirtualMachine) -> list[str]:
 def _processor(machine: VirtualMachine) -> list[str]:
     if machine.accelerator == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    # Translated code is kept in a buffer of a gigabyte otherwise, for each machine.
+    # The default is a gigabyte of translated code for each machine.
     return ["-accel", f"tcg,thread=multi,tb-size={_TRANSLATED_MEBIBYTES}", "-cpu", "qemu64"]
 
 
 def _card(netdev: str, mac: str) -> str:
-    return f"virtio-net-pci,netdev={netdev},mac={mac},romfile="  # nobody boots from it
+    return f"virtio-net-pci,netdev={netdev},mac={mac},romfile="  # no ROM: nobody boots from it
 
 
 def _stream(name: str, socket: str, listens: bool) -> str:
@@ -164,14 +164,14 @@ def _stream(name: str, socket: str, listens: bool) -> str:
 def _arguments(machine: VirtualMachine) -> list[str]:
     return [
         *("console=ttyS0", "panic=-1", "quiet", "mitigations=off"),
-        # What a program asks of the kernel takes long on an emulated processor; nothing urgent shall wait for it.
+        # System calls take long on an emulated processor; urgent work must be able to preempt them.
         "preempt=full",
-        # An emulated time stamp counter is the host's: it never has to be doubted.
+        # An emulated time stamp counter is the host's, and needs no watchdog.
         *("tsc=reliable", "nowatchdog"),
-        # Its ciphers were tested where they were built.
+        # The ciphers were tested where they were built.
         "cryptomgr.notests=1",
-        # Emulated processors that share few real ones take their time: systemd shall not lose its patience. What it
-        # does is on the console, for whoever asks why a machine does not come up.
+        # Emulated processors that share few real ones are slow: keep systemd from timing out. Its status goes to the
+        # console, to show why a machine does not come up.
         *("systemd.show_status=yes", "systemd.service_watchdogs=no", "systemd.default_timeout_start_sec=1800"),
         "systemd.default_device_timeout_sec=1800",
         *machine.append,
@@ -179,7 +179,7 @@ def _arguments(machine: VirtualMachine) -> list[str]:
 
 
 _BOOT_MARK = slice(510, 512)
-_MARKED = b"\x55\xaa"  # the last two bytes of a sector that a PC boots from; a GPT has it as well
+_MARKED = b"\x55\xaa"  # last two bytes of a boot sector, also with a GPT
 
 
 def check_image(image: Path, where: str) -> str:
@@ -192,7 +192,7 @@ def check_image(image: Path, where: str) -> str:
     if answer.returncode:
         raise HowdahError(f"this is not a disk image: {_words(answer)}", where=where)
     found = str(json.loads(answer.stdout)["format"])
-    # Anything at all counts as a raw disk; one that boots has a mark.
+    # QEMU accepts any file as a raw disk; a bootable one has this mark.
     if found == "raw" and start[_BOOT_MARK] != _MARKED:
         raise HowdahError(
             f"{image.name} is not a disk image: QEMU does not know its format, and it has no boot sector",

@@ -36,7 +36,7 @@ class StreamReceiver:
             if sys.platform != "win32":
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if buffer_bytes is not None:
-                # Before listening: the window scale is settled by the SYN, of which a connection inherits it.
+                # Before listening: connections inherit the window scale, which is fixed by the SYN.
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
             self._socket.bind((address, port))
             self._socket.listen(64)

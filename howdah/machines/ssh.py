@@ -22,7 +22,7 @@ from howdah.machines.state import Remembered
 from howdah.record.kernel_log import console_tail
 
 _CONNECT_S = 30
-_FAILED = 255  # ssh's own status; a program's is passed on
+_FAILED = 255  # ssh's own failure; other statuses are the program's
 _REFUSED = ("Permission denied (", "Too many authentication failures")
 _OTHER_KEY = ("Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED")
 
@@ -44,7 +44,7 @@ class Way:
     port: int
     user: str
     directory: Path
-    accept_new: bool  # a host whose key nobody knows yet is taken at its word, once
+    accept_new: bool  # whether to accept the key of an unknown host on first use
 
     def options(self) -> list[str]:
         """Return options for ssh and scp; run these in ``directory``: a socket's address has at most 107 characters."""
@@ -85,7 +85,7 @@ class Way:
                 capture_output=True,
                 timeout=timeout_s,
                 check=False,
-                start_new_session=True,  # Ctrl-C reaches us alone
+                start_new_session=True,  # Ctrl-C reaches only this process
             )
         except subprocess.TimeoutExpired:
             raise HowdahError(f"{shlex.join(argv)} did not finish within {timeout_s:g} s", where=self.name) from None
@@ -255,7 +255,7 @@ def _last_words(said: Path) -> str:
 
 def _console_hint(console: Path) -> str:
     lines = console_tail(console, 200)
-    # What led to a panic stands before it; behind it come registers.
+    # The cause of a panic is before it; the registers after it are left out.
     panic = next((number for number, line in enumerate(lines) if _PANIC in line), len(lines))
     lines = lines[: panic + 1][-_TAIL_LINES:]
     if not lines:

@@ -20,7 +20,8 @@ from howdah.codec import decoded
 from howdah.errors import HowdahError
 from howdah.running import is_running, stat_fields
 
-_START_FIELD = 19  # of /proc/PID/stat behind the name, which may hold anything (proc(5): field 22, starttime)
+# Index after the name in /proc/PID/stat; the name may contain anything (proc(5): field 22, starttime).
+_START_FIELD = 19
 
 
 @dataclass(frozen=True)
@@ -86,14 +87,14 @@ class MachineState:
 
     process: Remembered
     port: int
-    accelerator: str  # kvm, or tcg and why not the other
+    accelerator: str  # kvm or tcg
     why_no_kvm: str | None
     kernel: str
     release: str | None
     source: str
-    macs: dict[str, str]  # wire to MAC address
-    dilation: int = 1  # how many of our seconds a second of the machine lasts
-    image_sources: str | None = None  # the key of what its image was made of
+    macs: dict[str, str]  # MAC address by wire
+    dilation: int = 1  # local seconds per second of the machine
+    image_sources: str | None = None  # key of its image's ingredients
     modules_built: list[str] = field(default_factory=list)
     modules_left_out: dict[str, str] = field(default_factory=dict)
 
@@ -149,7 +150,7 @@ _BY_HAND = "Look for the virtual machines with 'ps', end them, and remove the fi
 @contextmanager
 def locked(directory: Path, doing: str) -> Iterator[None]:
     """Hold a machine set, on which one process at a time may work. Raises HowdahError that names the current holder."""
-    # The file stays: removing it while another waits for it would let a third take a second lock.
+    # The file stays: removing it while another process waits for it would let a third one lock a new file.
     with (directory / ".lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -24,14 +24,14 @@ from howdah.errors import EngineUnavailableError, HowdahError
 
 _TUN = Path("/dev/net/tun")
 _NAMESPACES = Path("/run/netns")
-# linux/if_tun.h. Without IFF_VNET_HDR the guest is offered no offloading: frames are as long as on a cable.
+# linux/if_tun.h. Without IFF_VNET_HDR the guest is offered no offloading, so frames are as long as on a cable.
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 _REQUEST = struct.Struct("16sH22x")
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
-# What waits while QEMU does not run: half a second of 240 Mbit/s. A wire that loses a frame makes its run invalid.
+# Queue for the time in which QEMU does not run: half a second at 240 Mbit/s. A lost frame makes a run invalid.
 _QUEUE_PACKETS = 10_000
-_MTU_BYTES = 65_521  # the most a tap takes: the machines decide about theirs
-# Frames for bridges themselves (IEEE 802.1D, table 7-10) go through, but for the three kinds that no bridge passes on.
+_MTU_BYTES = 65_521  # a tap's maximum; the machines choose their own
+# Forward link-local frames (IEEE 802.1D, table 7-10), except the three kinds that no bridge may forward.
 _LINK_LOCAL = 0xFFF8
 
 
@@ -48,13 +48,13 @@ class TapNetwork:
 
     def make(self, wires: Sequence[str]) -> None:
         """Make a bridge for each wire. Raises HowdahError after removing what was made."""
-        remove(self.namespace)  # of a howdah that was killed before it could say that there is one
+        remove(self.namespace)  # left by a howdah that was killed before it recorded the namespace
         _ip("netns", "add", self.namespace)
         try:
-            # The bridges are wires: they say nothing themselves.
+            # The bridges are wires and must not send anything themselves.
             self._silence()
             for wire in wires:
-                # A bridge that forgets at once where a station is passes all on to the other end.
+                # Without learned addresses a bridge forwards everything to the other end.
                 quiet = ["ageing_time", "0", "mcast_snooping", "0", "group_fwd_mask", str(_LINK_LOCAL)]
                 self._ip("link", "add", wire, "type", "bridge", *quiet)
                 self._ip("link", "set", wire, "up")
@@ -66,7 +66,7 @@ class TapNetwork:
         """Make a tap at ``wire`` for a host; return its descriptor. The tap lasts until the last process closes it."""
         name = "tap-" + hashlib.sha256(f"{wire} {host}".encode()).hexdigest()[:8]
         try:
-            with ThreadPoolExecutor(max_workers=1) as thread:  # a namespace is each thread's own
+            with ThreadPoolExecutor(max_workers=1) as thread:  # network namespaces are per thread
                 descriptor = thread.submit(_open_tap, self.namespace, name).result()
         except OSError as error:
             raise HowdahError(f"no tap can be made: {error.strerror}", where=str(error.filename or _TUN)) from error

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from howdah.errors import RunFailedError
 from howdah.record.clock import Correction, MachineClock, Offset
 
-# By how much two clocks may run apart while one is asked: a crystal's error and a rough calibration of it.
+# Most relative drift of two clocks during the queries: a crystal's error plus that of its rough calibration.
 _DRIFT = 200e-6
 
 

@@ -24,11 +24,11 @@ from howdah.record.clock import Offset
 from howdah.record.kernel_log import console_tail
 
 _READ_BYTES = 65536
-_ANSWER_S = 20.0  # a machine that takes longer to tell its time is no machine to measure with
+_ANSWER_S = 20.0  # a machine that takes longer to tell its time is unfit for measurements
 _ENDS_S = 30.0
 _LOOK_S = 1.0
 
-Listener = Callable[[str, SessionWord], None]  # machine, what it says beside what is waited for
+Listener = Callable[[str, SessionWord], None]  # machine, a message other than the awaited one
 
 
 class AgentConversation:

@@ -36,11 +36,11 @@ _PLACE = "/var/tmp/howdah-run-XXXXXX"  # of a machine
 _CODE = "/var/cache/howdah-agent"
 _COMMAND_S = 60.0
 _TRANSFER_S = 600.0
-_HELLO_S = 120.0  # an interpreter starts slowly where instructions are emulated
+_HELLO_S = 120.0  # an interpreter starts slowly on an emulated processor
 _READY_S = 300.0
-_SETUP_S = 30.0  # what an agent waits for while it builds its part, by its own clock
+_SETUP_S = 30.0  # waiting time of an agent while it builds its part, by its own clock
 _CLOCK_SAMPLES = 60
-_LEAD_NS = 1_000_000_000  # from the naming of the epoch to the first instant of the plan
+_LEAD_NS = 1_000_000_000  # from the choice of the epoch to the first instant of the plan
 
 
 class MachinesEngine:
@@ -172,7 +172,7 @@ class _Session:
         self._note(f"{machine.name}: {remote}")
         machine.check(["tee", f"{remote}/plan.json"], timeout_s=_TRANSFER_S, data=part.read_bytes())
         machine.check(["mkdir", f"{remote}/out"], timeout_s=_COMMAND_S)
-        # What the wiring of Mininet looks for beside the plan.
+        # Mininet's wiring expects this beside the plan.
         machine.check(["ln", "-s", f"{self._code}/topologies", f"{remote}/topologies"], timeout_s=_COMMAND_S)
 
     def _install(self, machine: RunMachine) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-# How the machines are named to the processes that make runs: its file, and the directory of all machine sets.
+# Variables that pass the machines file, and the directory of all machine sets, to the processes that make runs.
 MACHINES_FILE, MACHINE_SETS = "HOWDAH_MACHINES", "HOWDAH_MACHINE_SETS"
 
 
@@ -85,7 +85,7 @@ def fleet_of_environment() -> RunFleet | None:
     file = os.environ.get(MACHINES_FILE)
     if not file:
         return None
-    # Here: no other engine needs what a machines file is read with.
+    # Imported here because no other engine needs the reader of machines files.
     from howdah.machines.fleet import Fleet
 
     fleet: RunFleet = Fleet.load(Path(file), Path(os.environ.get(MACHINE_SETS) or "var/machines"))

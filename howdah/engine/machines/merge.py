@@ -177,10 +177,10 @@ def join_ends(sender: FlowRecord, receiver: FlowRecord, size_bytes: int | None) 
     The flow is complete if the receiver read its end and got all bytes that were requested or, without a size, all that
     were sent.
     """
-    if sender.end_ns is not None and sender.error is None:  # iperf3's client tells of both ends
+    if sender.end_ns is not None and sender.error is None:  # iperf3's client reports both ends
         return replace(sender, end=None)
     error = sender.error or receiver.error
-    # A receiver that was never reached says the same as the sender, and less.
+    # A receiver that was never reached reports the same error as the sender, with less detail.
     whole = receiver.bytes_received == (size_bytes or sender.bytes_sent)
     return replace(
         sender,

@@ -12,8 +12,8 @@ from howdah.errors import HowdahError
 from howdah.plan.operation import VethLink
 from howdah.plan.plan import Plan
 
-_FIRST_TAG = 100  # of the links that share a wire
-_MACHINES = {"sender": "sender", "router": "emulator", "receiver": "receiver"}  # role of a host: of its machine
+_FIRST_TAG = 100  # VLAN tag of the first link on a shared wire
+_MACHINES = {"sender": "sender", "router": "emulator", "receiver": "receiver"}  # role of a host to role of its machine
 
 
 @dataclass(frozen=True)

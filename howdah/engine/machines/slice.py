@@ -44,7 +44,7 @@ def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) 
         operations=_operations(plan, placement, nodes),
         flows=flows,
         timeline=[event for event in plan.timeline if _happens_here(event, nodes, mine)],
-        # The queues of the path are the emulator's.
+        # Only the emulator has the path's queues.
         collect=collect if emulates else collect.at(qdisc=None),
         slice=MachineShare(
             machine=machine,

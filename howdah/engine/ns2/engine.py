@@ -27,11 +27,11 @@ from howdah.trait import Traits
 
 PROGRAM = Path(__file__).with_name("dumbbell.tcl")
 DATA = "network.txt"
-# Ends with this process, however it ends, and at its limit.
+# Ends with this process, however it ends, and at its time limit.
 _CONTAINED = ["setpriv", "--pdeathsig", "KILL"]
 _KILLED_AFTER_S = 5
-_TIMED_OUT = (124, 137)  # timeout(1): it ended the command, it killed the command
-_SEED_RANGE = 2**31 - 2  # of ns-2's generator, which takes 1 to this
+_TIMED_OUT = (124, 137)  # statuses of timeout(1): the command was terminated, or killed
+_SEED_RANGE = 2**31 - 2  # largest seed of ns-2's generator; the smallest is 1
 _SPARE_US = 1_000_000
 _NONE = "none"
 
@@ -151,7 +151,7 @@ def _flow(plan: Plan, flow: Flow, acks: FlowAcks, end: dict[str, int]) -> dict[s
 def network_data(plan: Plan) -> str:
     """Return the whole input file. Every number comes from the plan; words are names that profile and plan have
     checked."""
-    assert plan.model is not None  # an engine is given the plans that were compiled for it
+    assert plan.model is not None  # an engine only gets plans that were compiled for it
     lines = [
         "# What this run simulates, for dumbbell.tcl; made from plan.json.",
         _line("run", end=_seconds(plan.duration_us), silent=_seconds(silent_us(plan))),

@@ -34,10 +34,10 @@ from howdah.place import PACKAGE
 from howdah.scratch import scratch
 from howdah.sourcedate import source_date
 
-LEVEL = 19  # of zstd: a minute of a processor once, and a third less to fetch for everybody
+LEVEL = 19  # of zstd: costs a minute of processor time once, and makes the download a third smaller
 _LICENCES = ("LICENSES", "LICENSE")
 _KERNEL_FILES = (RECORD, "linux", "build/.config", "build/modules.builtin", "build/modules.builtin.modinfo")
-# Kbuild writes its own directories into these; modules of others do not need them.
+# Suffixes and names of files into which Kbuild writes its own directories; out-of-tree modules do not need them.
 _OF_A_PLACE, _NAMES = (".cmd", ".s", ".d"), ("build/Makefile", "build/source")
 
 

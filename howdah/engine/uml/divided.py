@@ -120,7 +120,7 @@ def _report(parts: list[KernelPart], endings: Mapping[str, Ending], records: Map
     first = parts[0]
     bounds = endings[first.name].bounds
     modules: dict[str, ModuleOrigin] = {}
-    for part in reversed(parts):  # what the first one loaded is told of under the plain name
+    for part in reversed(parts):  # the first part's modules keep their plain names
         loaded = records[part.name].modules or {}
         modules |= {module.name: module.described(loaded.get(module.name)) for module in part.modules}
     return EngineReport(
@@ -188,7 +188,7 @@ def _watch(running: Mapping[str, Running], progress: Progress) -> str | None:
             progress(*first.life.position())
             troubles = {name: running[name].life.trouble() for name in waiting.values()}
             if troubles and all(troubles.values()):
-                # One that sleeps waits for one that computes.
+                # A guest that sleeps waits for one that computes.
                 name = max(troubles, key=lambda name: running[name].life.computes)
                 raise _with_name(name, running[name].failure(str(troubles[name])))
         return None

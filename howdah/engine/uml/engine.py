@@ -46,7 +46,7 @@ class UmlEngine:
         self.cache = cache or Cache()
         self.wiring = wiring
         self._made: dict[tuple[str, ...], Built] = {}
-        self._able: set[tuple[str, bool]] = set()  # kernels that can be run here, and whether modules can be compiled
+        self._able: set[tuple[str, bool]] = set()  # kernels checked, each with whether modules are compiled
 
     def lacks(self) -> list[Lack]:
         return lacks()
@@ -151,7 +151,7 @@ class UmlEngine:
                     continue
                 built = self._built_for(plan, kernel, progress, refused)
                 if isinstance(built, HowdahError):
-                    add_failure(found, name, built)  # of the runs that need it, each where it would be made
+                    add_failure(found, name, built)  # fails only the runs that need it, where they would be made
                 else:
                     add_part(found, name, built, self.cache)
         return found

@@ -29,16 +29,16 @@ from howdah.record.directory import read_json
 from howdah.record.kernel_log import console_tail, in_use
 from howdah.scratch import remove_left
 
-START_NS = 1_700_000_000_000_000_000  # wall clock of every guest when it boots: the same in each, so reruns are equal
-_MEMORY_SLACK_BYTES = 16 << 20  # what the kernel keeps in the file beside the memory
+START_NS = 1_700_000_000_000_000_000  # wall clock of every guest at boot: fixed, so that reruns are equal
+_MEMORY_SLACK_BYTES = 16 << 20  # what the kernel stores in the file besides the memory
 _PEAK_FILE = "guest-memory.txt"
 _PREFIX = "howdah-guest-"
 POLL_S = 0.2
-_ILL_AFTER_S = 10.0  # of processor time, for a simulated second, after an alarm of its kernel
+_ILL_AFTER_S = 10.0  # processor seconds for one simulated second, once the kernel has raised an alarm
 _REBOOTED = 124
 _NOT_STARTED = 126
 
-Progress = Callable[[str, int, int], None]  # phase, simulated microseconds done, of
+Progress = Callable[[str, int, int], None]  # phase, simulated microseconds done, all
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def command_line(guest: Guest) -> list[str]:
         "init=/init",
         "con=null",
         "con0=null,fd:1",
-        "console=tty0",  # unless it is named, the kernel adds it behind the command
+        "console=tty0",  # otherwise the kernel appends one after the command
         "ssl=null",
         "uml_dir=.",
         "umid=guest",
@@ -160,7 +160,7 @@ class Running:
         self._status: int | None = None
         self._wall_s = 0.0
         self._start = time.monotonic()
-        # The console is a file: a guest that waits for the reader of a pipe would see its virtual clock run away.
+        # The console is a file: a guest that waits for the reader of a pipe would have its virtual clock run away.
         with guest.console.open("wb") as console:
             self._launcher = subprocess.Popen(
                 self._command(),
@@ -254,10 +254,10 @@ class Running:
         if self._status is not None:
             return
         if self._launcher.poll() is None:
-            self._launcher.terminate()  # it kills the guest and removes the private directory
+            self._launcher.terminate()  # the launcher kills the guest and removes the private directory
         self._status = self._launcher.wait()
         self._wall_s = time.monotonic() - self._start
-        shutil.rmtree(self._private, ignore_errors=True)  # if the launcher was killed; otherwise it has done so
+        shutil.rmtree(self._private, ignore_errors=True)  # the launcher has done so unless it was killed
         if self._profiler is not None:
             self._profiler.finish()
 

@@ -124,7 +124,7 @@ def _node(parts: list[NodeCounters]) -> NodeCounters:
     queues: dict[tuple[str, str], Queue] = {}
     for part in parts:
         for queue in part["qdiscs"]:
-            if queue["handle"] == WIRE_HANDLE:  # it and the netem above it are one line
+            if queue["handle"] == WIRE_HANDLE:  # the wire and the netem above it form one line
                 queue = {**queue, "handle": ROOT_HANDLE, "parent": "root"}
             known = queues.setdefault((queue["interface"], queue["handle"]), dict.fromkeys(queue, 0))
             for key, value in queue.items():

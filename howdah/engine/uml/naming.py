@@ -17,7 +17,7 @@ from howdah.record.directory import read_json
 from howdah.record.raw import PROFILE_FILE, PROFILE_SAMPLES, CpuProfile
 
 _MODULES_FILE = "cpu-modules.json"
-_LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
+_LARGEST_FUNCTION_BYTES = 1 << 16  # limit for the last symbol: kallsyms gives no sizes
 _UNKNOWN = "?"
 
 

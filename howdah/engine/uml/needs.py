@@ -30,16 +30,16 @@ from howdah.engine.uml import memory
 from howdah.errors import HowdahError
 from howdah.place import OWN_PYTHON
 
-_MEMORY_BYTES = 512 * 2**20  # what a small guest takes; a plan's own size is asked for again before it starts
+_MEMORY_BYTES = 512 * 2**20  # memory of a small guest; each plan's own size is checked before it starts
 _DISK_BYTES = 1200 * 2**20
-_XSTATE_BYTES = 2696  # what user-mode Linux saves up to 6.12; the shim carries the rest
+_XSTATE_BYTES = 2696  # saved by user-mode Linux up to 6.12; the shim carries the rest
 _ENGINE = "uml"
 _UNTRACED = "Run without strace -f or a debugger that follows children."
 
 
 def lacks(kernel: str = DEFAULT_KERNEL, *, compiles: bool = False) -> list[Lack]:
     """Return what prevents runs of this kernel; ``compiles``: they have modules of the user's that must be compiled."""
-    # Whether a kernel is built takes reading its whole tree. A machine that can build it need not be asked.
+    # Finding out whether a kernel is built means reading its whole tree, which a machine that can build it need not do.
     return lacks_of(checks(kernel, can_build=True)) and lacks_of(checks(kernel, compiles=compiles))
 
 
@@ -50,7 +50,7 @@ def checks(
     cache = cache or Cache()
     machine = _machine()
     if machine.status == MISSING:
-        return [machine]  # nothing that could be installed there helps
+        return [machine]  # nothing that could be installed there would help
     there = _There.nothing() if can_build else _There.found(cache, kernel, compiles=compiles)
     found = [machine, _packages(there, kernel), *_trial(), _filter(), _memory(), _runtime(), _programs(cache)]
     if not (there.kernel and there.tree):

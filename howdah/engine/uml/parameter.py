@@ -21,7 +21,7 @@ from howdah.plan.plan import Plan
 
 _BUILTIN = "modules.builtin.modinfo"
 _TYPE = re.compile(rb"([A-Za-z0-9_]+)\.parmtype=([^:\0]+):([a-z]+)\0")
-# Whole numbers as the kernel declares them: the least and the largest.
+# Range of each integer type of the kernel's parameters.
 _NUMBERS = {
     "byte": (0, 2**8 - 1),
     "short": (-(2**15), 2**15 - 1),
@@ -32,7 +32,7 @@ _NUMBERS = {
     "ulong": (0, 2**64 - 1),
 }
 _WHOLE = re.compile(r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*))")
-_TRUTH = re.compile(r"(?:[yYtT1nNfF0]|[oO][nNfF]).*|")  # kstrtobool() reads no further
+_TRUTH = re.compile(r"(?:[yYtT1nNfF0]|[oO][nNfF]).*|")  # kstrtobool() ignores what follows
 _ENTRY = re.compile(rb"([A-Za-z0-9_]+)\.parm(?:type)?=([^:\0]+):")
 
 

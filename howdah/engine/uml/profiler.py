@@ -62,13 +62,13 @@ class Profiler:
         last_ns = 0
         while not self._ended.wait(_CLOCK_POLL_S):
             try:
-                if path.stat().st_mtime_ns == last_ns:  # so it is most of the time, and this is the least that tells
+                if path.stat().st_mtime_ns == last_ns:  # usually unchanged, and this check is the cheapest
                     continue
                 with path.open(encoding="utf-8") as file:
                     changed_ns = os.fstat(file.fileno()).st_mtime_ns
                     time_us = int(json.load(file)["time_us"])
             except (OSError, ValueError, KeyError, TypeError):
-                continue  # not there yet
+                continue  # not yet written
             last_ns = changed_ns
             self._stamps.append((time_us * 1000, changed_ns // 1000))
 

@@ -22,7 +22,7 @@ from howdah.engine.uml.build import Built
 from howdah.errors import HowdahError
 
 _KERNEL_FILES = (RECORD, "linux", "build/modules.builtin", "build/modules.builtin.modinfo")
-_PROGRAMS = {"kernel": ("linux",), "tool": ("shim.so",)}  # where the machine's own C library starts them
+_PROGRAMS = {"kernel": ("linux",), "tool": ("shim.so",)}  # files by kind that the machine's own C library starts
 
 
 def part_name(kernel: str, modules: tuple[str, ...], packages: tuple[str, ...], wiring: str) -> str:
@@ -66,7 +66,7 @@ def _piece(
 def _module(bundle: EngineBundle, module: Module, cache: Cache, *, keep: bool = False) -> dict[str, Any]:
     """Add a module to the bundle and describe it. ``keep``: copy its file first: its directory has other files."""
     directory = module.file.parent
-    if keep or not directory.is_relative_to(cache.root):  # a .ko file of a person
+    if keep or not directory.is_relative_to(cache.root):  # a user's .ko file
         directory = _kept(module.file, cache)
     about = {"name": module.name, "srcversion": module.srcversion, "source": module.source}
     more = {"depends": module.depends, "loaded_as": module.loaded_as}

@@ -14,13 +14,13 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.record.run import KernelOrigin
 
-STANDS_STILL_AFTER_S = 30.0  # of processor time
-# Of processor time, what a packet takes at the very most: a stack that takes each by itself takes a tenth of it, a QUIC
-# stack in Python some thousandths of a second at both ends. A stack that sends may look through all that is out at each
-# ACK: gVisor's with 13 000 packets out and 6600 of them lost takes a minute for one simulated second.
+STANDS_STILL_AFTER_S = 30.0  # processor seconds
+# The most processor seconds per packet. A stack that handles each packet alone needs a tenth of it, a QUIC stack in
+# Python some milliseconds at both ends. A sending stack may walk through all packets in flight at each ACK: gVisor's,
+# with 13 000 packets in flight and 6600 of them lost, needs a minute for one simulated second.
 _PACKET_S, _SENDER_PACKET_S, _PROGRAM_PACKET_S = 1e-3, 5e-3, 1e-2
 _MOST_NAMED = 3
-_CLOCK_SLACK_S = 120  # beyond the plan's end: an agent that has not ended by then waits for what will not come
+_CLOCK_SLACK_S = 120  # after the plan's end: an agent that still runs then waits for something that will not happen
 
 
 def staged_guest(

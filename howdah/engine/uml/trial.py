@@ -17,7 +17,7 @@ _TRACEME, _SYSEMU, _GETREGSET = 0, 31, 0x4204
 _NT_X86_XSTATE = 0x202
 _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 _LANDLOCK_CREATE_RULESET, _ASK_VERSION = 444, 1
-_BOUNDS_TRUNCATION = 3  # the first version of Landlock that does: Linux 6.2
+_BOUNDS_TRUNCATION = 3  # the first version of Landlock that restricts truncation: Linux 6.2
 _ADDR_NO_RANDOMIZE = 0x0040000
 _SET_MM, _MM_MAP_SIZE = 35, 15  # prctl(2)
 _SET_SECCOMP, _MODE_FILTER = 22, 2
@@ -80,7 +80,7 @@ def try_network() -> str | None:
     process."""
     if _C.unshare(_CLONE_NEWNET) < 0:
         return _error()
-    _C.prctl(_SET_SECCOMP, _MODE_FILTER, None, 0, 0)  # without a filter: the address is the error where there is any
+    _C.prctl(_SET_SECCOMP, _MODE_FILTER, None, 0, 0)  # null filter: EFAULT shows that filters are supported
     return None if ctypes.get_errno() == errno.EFAULT else f"seccomp: {_error()}"
 
 

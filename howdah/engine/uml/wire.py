@@ -18,7 +18,7 @@ _PAGE = 4096
 _MOST_PARTS = 8
 _HEADER = struct.Struct("=IIIIQQ")
 _MAGIC, _VERSION = 0x77647772, 1
-_RECORD_BYTES = 96  # beside the frame, and rounding
+_RECORD_BYTES = 96  # header of a record besides the frame, and its padding
 _SLACK = 1.25
 _BURST_BYTES = 4 << 20
 

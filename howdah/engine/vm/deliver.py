@@ -14,7 +14,7 @@ import tarfile
 import time
 from pathlib import Path
 
-_DRIVERS = ("virtio_pci", "virtio_blk")  # modules or built in
+_DRIVERS = ("virtio_pci", "virtio_blk")  # modules, or built in
 _APPEARS_S = 30
 
 

@@ -34,13 +34,13 @@ from howdah.scratch import scratch
 
 _HERE = Path(__file__).parent
 _CLOCK_SLACK_S = 600
-_TREE_BYTES = 400 * 2**20  # the first file system, and the kernel that unpacks it
+_TREE_BYTES = 400 * 2**20  # the first file system, while the kernel unpacks it
 _DELIVERY_BYTES = 1 << 30
-_RAW_BYTES_PER_PACKET = 120  # what is recorded stays in memory until the end
-_CAPTURED_BYTES = 144  # of a packet in a file of tcpdump: the 128 that it keeps, and a header
+_RAW_BYTES_PER_PACKET = 120  # records stay in memory until the end
+_CAPTURED_BYTES = 144  # of a packet in tcpdump's file: 128 bytes and a header
 _REAL_TIME_SLACK = 2
-_REAL_TIME_SILENCE_S = 60.0  # there a machine says something each second
-_SLOWDOWN = 40  # emulated instructions against those of a user-mode kernel, at the least
+_REAL_TIME_SILENCE_S = 60.0  # in real time a machine reports every second
+_SLOWDOWN = 40  # least ratio of emulated to user-mode run time
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class VmEngine:
         found[f"first {built.packed.parent.name}"] = MACHINE
         found[f"kernel {plan.kernel}"] = built.kernel.image_sha256
         if plan.real_time is not None:
-            self.parallel = False  # runs would take the processor from one another
+            self.parallel = False  # parallel runs would compete for the processor
             accelerator = choose(plan.real_time.accelerator, built.kernel.image, self.cache)
             found["accelerator"] = accelerator.name
             if accelerator.why is not None and plan.real_time.accelerator == AUTO:

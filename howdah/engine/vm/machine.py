@@ -29,14 +29,14 @@ from howdah.record.kernel_log import CONSOLE_LINES, console_tail
 
 MACHINE = "3"  # part of every run's key: raise it when the command line changes
 WARP = Path(__file__).with_name("warp.c")
-START = "2023-11-14T22:13:20"  # wall clock of every machine when it starts: the same in each, so reruns are equal
+START = "2023-11-14T22:13:20"  # wall clock of every machine at its start: fixed, so that reruns are equal
 _POLL_S = 0.2
-_BOOT_S = 240.0  # of processor time; emulated, a boot takes about 8
+_BOOT_S = 240.0  # processor seconds; an emulated boot takes about 8
 SILENCE_S = 900.0
 _SIGNS = "signs"
 _SETTLE_S = 10
 _ENV, _TASKSET = "/usr/bin/env", "/usr/bin/taskset"
-_PATIENCE, _REAL_TIME_PATIENCE = 20.0, 3.0  # wall time for each second of processor time that is allowed
+_PATIENCE, _REAL_TIME_PATIENCE = 20.0, 3.0  # allowed wall time per second of allowed processor time
 _SIGNALLED = 128
 _PANIC, _PANIC_LINES = "Kernel panic", 400
 _DELIVERED = "delivered.tar"
@@ -82,15 +82,15 @@ class QemuMachine:
     console: Path
     speed: Speed
     accelerator: str
-    wall_clock_limit_s: float  # without its clock moving; beyond what the watch allows
+    wall_clock_limit_s: float  # limit for its clock standing still, in addition to the watch's limits
     clock_limit_s: int
     launcher: Path
     kernel_arguments: tuple[str, ...] = ()
     observers: tuple[str, ...] = ()
-    library: Path | None = None  # loaded into QEMU: made of WARP in virtual time
-    boot_limit_s: float = _BOOT_S  # of processor time, until its first program runs
-    silence_limit_s: float = SILENCE_S  # of processor time, without a sign of life
-    own_modules: tuple[str, ...] = ()  # of the profile, that it uses
+    library: Path | None = None  # loaded into QEMU: WARP's, in virtual time
+    boot_limit_s: float = _BOOT_S  # processor seconds until its first program runs
+    silence_limit_s: float = SILENCE_S  # processor seconds without a sign of life
+    own_modules: tuple[str, ...] = ()  # the profile's modules in use
 
 
 def command_line(machine: QemuMachine, initrd: Path, delivered: Path, signs: Path) -> list[str]:
@@ -155,7 +155,7 @@ def run(machine: QemuMachine, progress: Progress) -> tuple[Ending, list[str]]:
                 with archive.open("rb") as part:
                     shutil.copyfileobj(part, joined, 1 << 20)
         with delivered.open("wb") as disk:
-            disk.truncate(machine.delivery_bytes)  # of which the file system keeps what is written
+            disk.truncate(machine.delivery_bytes)  # sparse: only what is written takes space
         command = command_line(machine, initrd, delivered, signs)
         wall_s = _watch(machine, command, signs, progress)
         progress("take what it delivers", 0, 0)
@@ -208,7 +208,7 @@ def _watch_pinned(
                 before, position = position, watch.position()
                 progress(*position)
                 if position != before:
-                    moved = time.monotonic()  # a slow machine takes long for a run, but not for a second of it
+                    moved = time.monotonic()  # a slow machine may take long for a run, but not for a second of it
                 if time.monotonic() - moved > machine.wall_clock_limit_s:
                     limit = f"its wall-clock limit of {machine.wall_clock_limit_s:g} s without its clock moving"
                     raise _failed(machine, f"was ended at {limit} ({watch.where()})")
@@ -238,7 +238,7 @@ def _how_it_ended(status: int, errors: Path, watch: MachineWatch) -> str:
 def _unpack(machine: QemuMachine, delivered: Path) -> None:
     with delivered.open("rb") as disk:
         began = any(disk.read(tarfile.BLOCKSIZE))
-    if not began:  # nothing was written; and of an empty disk tarfile reads every block
+    if not began:  # nothing was written; tarfile would read every block of an empty disk
         raise _failed(machine, _panic(machine) or "ended without delivering what it recorded")
     try:
         with tarfile.open(delivered, "r:") as archive:

@@ -46,9 +46,9 @@ PERF_PACKAGE = "linux-perf"
 _PERF = "usr/bin/perf"
 _LAYOUT = "1"  # part of every key: raise it when the files of an entry change
 _SOURCE = Path(__file__).with_name("instructions.c")
-# Since QEMU 9 the interface is another version, without code that QEMU generates to count.
+# First QEMU release whose plugin interface has another version, which cannot count with generated code.
 _CHANGED_IN = 9
-_PERF_BYTES = 96 * 2**20  # perf and its libraries in the first file system, while it is unpacked, and the ring
+_PERF_BYTES = 96 * 2**20  # perf and its libraries in the first file system, during its unpacking, and the ring
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Look:
 
     def at(self, machine: QemuMachine) -> QemuMachine:
         self._counted.mkdir()
-        # Behind the tree, whose directories it fills.
+        # After the tree, whose directories it fills.
         memory = machine.memory_bytes + _PERF_BYTES
         observers = (*machine.observers, *self._counter.arguments(self._counted))
         return replace(machine, first=(*machine.first, self._perf), observers=observers, memory_bytes=memory)
@@ -156,7 +156,7 @@ class Look:
         """Write the profile of ``machine``, which has run; ``modules`` are the files of modules that are not the
         kernel's own."""
         if not (machine.raw / ACCOUNT_FILE).exists():
-            return  # the agent did not come so far, which is told elsewhere
+            return  # the agent failed earlier, which is reported elsewhere
         account: dict[str, Any] = read_json(machine.raw / ACCOUNT_FILE)
         marks: list[int] = account["mark_ns"]
         names = Names(
@@ -188,7 +188,7 @@ class Look:
 
     def _count(self, marks: Sequence[int]) -> list[Counts[int]] | None:
         blocks = read_blocks((self._counted / "blocks.bin").read_bytes())
-        # Before the first mark and after the last one, boot and power-off, nobody asks.
+        # The intervals before the first mark and after the last one are boot and power-off.
         intervals = list(read_counts((self._counted / "counts.bin").read_bytes()))[1:-1]
         if len(intervals) != len(marks) - 1:
             return None

@@ -20,11 +20,11 @@ from howdah.scratch import scratch
 _LAYOUT = "1"  # part of the key: raise it when the files of an entry change
 _FILE = "kallsyms.txt"
 _LINE = re.compile(r"^(?P<address>[0-9a-f]{16}) [tTwW] (?P<name>\S+)$", re.MULTILINE)
-_LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
-_PADDING = "__pfx_"  # symbols of the free bytes before a function
+_LARGEST_FUNCTION_BYTES = 1 << 16  # limit for the last symbol: kallsyms gives no sizes
+_PADDING = "__pfx_"  # prefix of symbols for the padding before a function
 _TCP = re.compile(r"_*tcp_\w+")
 KERNEL_HALF = 1 << 63
-# A processor that has nothing to do waits in one of these; what interrupts it is told apart.
+# Functions in which an idle processor waits; interrupts have functions of their own.
 IDLE = (
     "default_idle",
     "native_safe_halt",
@@ -34,7 +34,7 @@ IDLE = (
     "arch_cpu_idle",
 )
 
-MakeMachine = Callable[[tuple[str, ...], Path], QemuMachine]  # program and arguments, directory for what it leaves
+MakeMachine = Callable[[tuple[str, ...], Path], QemuMachine]  # program and arguments, directory for its results
 
 
 def kernel_symbols(kernel: StockKernel, make: MakeMachine, progress: Progress, cache: Cache) -> SymbolTable:
@@ -71,7 +71,7 @@ def module_functions(files: Mapping[str, Path], sections: Mapping[str, Mapping[s
     return SymbolTable(
         Function(address + function.address, function.size, function.name)
         for module, places in sections.items()
-        if module in files  # else its code stays without a name
+        if module in files  # other code stays without a name
         for section, address in places.items()
         for function in read_functions(files[module], section)
     )

@@ -29,11 +29,11 @@ _BLOCK = struct.Struct("<QI")
 _PAIR = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")
 _MAGIC = b"PERFILE2"
-_HEADER = struct.Struct("<8sQQ QQ QQ QQ")  # magic, sizes of header and attribute, three sections of offset and size
+_HEADER = struct.Struct("<8sQQ QQ QQ QQ")  # magic, sizes of header and attribute, offset and size of three sections
 _RECORD = struct.Struct("<IHH")  # type, misc, size
 _LOST, _THROTTLE, _SAMPLE, _LOST_SAMPLES, _COMPRESSED = 2, 5, 9, 13, 81
-_SAMPLE_TYPE_AT = 24  # in struct perf_event_attr
-# Parts of a sample that can come before or between those that are wanted, in their order: bit, bytes, name.
+_SAMPLE_TYPE_AT = 24  # offset in struct perf_event_attr
+# Parts of a sample that can come before or between the wanted ones, in order: bit, bytes, name.
 _PARTS = (
     (1 << 16, 8, "identifier"),
     (1 << 0, 8, "ip"),

@@ -55,7 +55,7 @@ class MachineWatch:
         kind = SILENCE if self._up else BOOT
         limit_s = self._limits[kind]
         if self._up and self._done_us == 0:
-            return None  # it has no port to tell anything: the wall-clock limit is left
+            return None  # it has no progress port: only the wall-clock limit applies
         if self._used_s - self._spent_s <= limit_s and now_s - self._since_s <= limit_s * self._patience:
             return None
         used = f"{self._used_s - self._spent_s:.0f} s of processor time in {now_s - self._since_s:.0f} s"
