@@ -20,7 +20,7 @@ from pathlib import Path
 from howdah.build.build_tree import TreeChangedError, copy_tree
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
-from howdah.build.kernel_source import provide_source, unpack_command
+from howdah.build.kernel_source import KernelSource, provide_source, unpack_command
 from howdah.build.supervise import CommandFailedError, run_logged, sandbox_of
 from howdah.build.tools import build_tools
 from howdah.build.uml_kernel import Kernel, kernel_key
@@ -120,31 +120,36 @@ def build_objects(kernel: Kernel, progress: Progress, cache: Cache) -> Path:
 
         def build(directory: Path, log: Path) -> None:
             progress("kernel: what is inlined where", 0, 0)
-            work = directory / "work"
-            tree = work / "source"
-            work.mkdir()
             try:
-                tree.mkdir()
-                if source.archive:
-                    run_logged(unpack_command(source.archive, tree), log, launcher=launch)
-                elif source.content:
-                    copy_tree(source.content, tree)
-                sandbox = sandbox_of(directory, launch, [work]) if source.content else None
-                shutil.copytree(kernel.build_dir, work / "build", symlinks=True)
-                there = [name for name in OBJECTS if (tree / name).with_suffix(".c").exists()]
-                command = make_command(tree, work / "build", f"{IMAGE_FLAGS} -g", *there)
-                run_logged(command, log, launcher=launch, sandbox=sandbox, environment=FIXED, inherit=INHERITED)
+                _compile_objects(kernel, source, directory, log, launch)
             except TreeChangedError as error:
                 raise HowdahError("the source changes while it is read", where=source.name) from error
             except CommandFailedError as error:
                 _failed[key] = HowdahError(f"does not compile with -g: {' / '.join(error.tail[-2:])}", where=str(log))
                 raise _failed[key] from error
-            for name in there:
-                (work / "build" / name).rename(directory / Path(name).name)
-            shutil.rmtree(work)
 
         cache.build("symbols", key, build, needs_bytes=_SPACE_BYTES)
     return cache.path("symbols", key)
+
+
+def _compile_objects(kernel: Kernel, source: KernelSource, directory: Path, log: Path, launch: Path) -> None:
+    """Compile the objects that the kernel has, in a copy of its source and build directory."""
+    work = directory / "work"
+    tree = work / "source"
+    work.mkdir()
+    tree.mkdir()
+    if source.archive:
+        run_logged(unpack_command(source.archive, tree), log, launcher=launch)
+    elif source.content:
+        copy_tree(source.content, tree)
+    sandbox = sandbox_of(directory, launch, [work]) if source.content else None
+    shutil.copytree(kernel.build_dir, work / "build", symlinks=True)
+    there = [name for name in OBJECTS if (tree / name).with_suffix(".c").exists()]
+    command = make_command(tree, work / "build", f"{IMAGE_FLAGS} -g", *there)
+    run_logged(command, log, launcher=launch, sandbox=sandbox, environment=FIXED, inherit=INHERITED)
+    for name in there:
+        (work / "build" / name).rename(directory / Path(name).name)
+    shutil.rmtree(work)
 
 
 class Inlined:

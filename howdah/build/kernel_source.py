@@ -33,9 +33,8 @@ LEFT_PACKED = Path(__file__).with_name("left-packed.txt")
 
 FILE, PROGRAM, LINK = "f", "x", "l"  # a program is an executable file
 _GIT = ".git"
-_EDITORS = re.compile(
-    r".*~|#.*#|\.#.*|\..*\.sw[a-z]"
-)  # editors' temporary files, which come and go while a file is open
+# Temporary files of editors, which come and go while a file is open.
+_EDITORS = re.compile(r".*~|#.*#|\.#.*|\..*\.sw[a-z]")
 
 
 @dataclass(frozen=True)

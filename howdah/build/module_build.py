@@ -146,46 +146,58 @@ def build_directory(
     makefile = next(place for name in ("Kbuild", "Makefile") if (place := directory / name).is_file())
     with makefile.open("a", encoding="utf-8") as file:
         file.write(_TRAILER + (f"ccflags-y += {flags}\n" if flags else ""))
-    # GNU make 4.3 sorts the output of jobs in /tmp, whatever TMPDIR says, and crashes without access to it.
-    parallel = [] if sandbox else ["-Otarget", f"-j{len(os.sched_getaffinity(0))}"]
-    # Without these maps a module's file names would differ between two builds. The last map has precedence.
-    maps = f"-ffile-prefix-map={directory}=. -ffile-prefix-map={directory}/="
-    options = ["-k", *parallel, f"M={directory}", f"KCFLAGS={maps}"]
-    if symbols:
-        options.append(f"KBUILD_EXTRA_SYMBOLS={symbols}")
+    options = _make_options(directory, symbols, parallel=sandbox is None)
     failures: dict[str, ModuleFailure] = {}
-    made: set[str] = set()
+    generated: set[str] = set()
     while True:
-        already = log.stat().st_size if log.exists() else 0
-        left_out = f"HOWDAH_LEFT_OUT={' '.join(failures)}"
-        command = kernel.make(*options, left_out, "modules")
-        try:
-            run_logged(command, log, launcher=launcher, sandbox=sandbox, inherit=INHERITED)
-        except CommandFailedError as error:
-            with log.open(encoding="utf-8", errors="replace") as file:
-                file.seek(already)
-                lines = [line.replace(f"{directory}/", "") for line in file.read().splitlines()]
-            if headers := _headers_to_make(lines, directory, made):
-                made |= headers
-                _make_headers(headers, directory, log, launcher, sandbox)
-                continue
-            found = dict(blame(lines, kernel.release, directory, failures))
-            if not found:
-                raise HowdahError(
-                    f"modules do not build against kernel {kernel.release}: " + " / ".join(error.tail[-4:]),
-                    where=str(makefile.name),
-                    hint=f"The full output is in {log}",
-                ) from error
-            failures |= found
-            if all(match["module"] in failures for line in lines if (match := _LISTED.match(line))):
-                return list(failures.values())
-        else:
+        command = kernel.make(*options, f"HOWDAH_LEFT_OUT={' '.join(failures)}", "modules")
+        failed = _attempt(command, directory, log, launcher, sandbox)
+        if failed is None:
+            return list(failures.values())
+        error, lines = failed
+        if headers := _headers_to_make(lines, directory, generated):
+            generated |= headers
+            _make_headers(headers, directory, log, launcher, sandbox)
+            continue
+        found = dict(blame(lines, kernel.release, directory, failures))
+        if not found:
+            raise HowdahError(
+                f"modules do not build against kernel {kernel.release}: " + " / ".join(error.tail[-4:]),
+                where=str(makefile.name),
+                hint=f"The full output is in {log}",
+            ) from error
+        failures |= found
+        every_module_failed = all(match["module"] in failures for line in lines if (match := _LISTED.match(line)))
+        if every_module_failed:
             return list(failures.values())
 
 
-def _headers_to_make(lines: list[str], directory: Path, made: set[str]) -> set[str]:
-    """Return missing headers for which the directory's Makefile has a rule."""
-    missing = {match[1] for line in lines if (match := _MISSING.search(line))} - made
+def _make_options(directory: Path, symbols: Path | None, *, parallel: bool) -> list[str]:
+    # GNU make 4.3 sorts the output of jobs in /tmp, whatever TMPDIR says, and crashes in a sandbox, which denies it.
+    jobs = ["-Otarget", f"-j{len(os.sched_getaffinity(0))}"] if parallel else []
+    # Without these maps a module's file names would differ between two builds. The last map has precedence.
+    maps = f"-ffile-prefix-map={directory}=. -ffile-prefix-map={directory}/="
+    exports = [f"KBUILD_EXTRA_SYMBOLS={symbols}"] if symbols else []
+    return ["-k", *jobs, f"M={directory}", f"KCFLAGS={maps}", *exports]
+
+
+def _attempt(
+    command: list[str], directory: Path, log: Path, launcher: Path, sandbox: Sandbox | None
+) -> tuple[CommandFailedError, list[str]] | None:
+    """Run make. If it fails, return the error and the lines of this attempt, with names relative to ``directory``."""
+    already = log.stat().st_size if log.exists() else 0
+    try:
+        run_logged(command, log, launcher=launcher, sandbox=sandbox, inherit=INHERITED)
+    except CommandFailedError as error:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            file.seek(already)
+            return error, [line.replace(f"{directory}/", "") for line in file.read().splitlines()]
+    return None
+
+
+def _headers_to_make(lines: list[str], directory: Path, generated: set[str]) -> set[str]:
+    """Return missing headers, not yet generated, for which the directory's Makefile has a rule."""
+    missing = {match[1] for line in lines if (match := _MISSING.search(line))} - generated
     makefiles = [directory / name for name in _MAKEFILES if (directory / name).is_file()]
     rules = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in makefiles)
     return {name for name in missing if re.search(rf"^[^\t#=\n]*(?<![\w.]){re.escape(name)}\s*:(?!=)", rules, re.M)}

@@ -18,7 +18,7 @@ from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.module_build import SYMBOLS, ModuleFailure, Target, build_directory, check_built, private_header
 from howdah.build.module_sources import NO_EXTRAS, Extras, Sources, directory_sources, file_sources
-from howdah.build.supervise import mark, sandbox_of
+from howdah.build.supervise import Sandbox, mark, sandbox_of
 from howdah.build.supply import supplied
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
@@ -249,26 +249,18 @@ def _build(
     cache: Cache,
     symbols: Path | None,
 ) -> Path:
-    is_own = source != PROJECT_MODULES
-    if not is_own:
+    is_users = source != PROJECT_MODULES
+    if not is_users:
         given = supplied("module", modules_recipe(kernel, what), cache)
         if given is not None:
             return given
-    built_against = [kernel.interface] if kernel.interface else [kernel.key, kernel.image_sha256]
-    parts: list[str | bytes] = [_LAYOUT, *built_against, what.kbuild or "", *filter(None, [what.flags])]
-    if is_own:
-        parts += [_CHECKS, private_header(), *mark()]
-    if symbols:
-        parts.append(symbols.parent.name)
-    for name, path in what.files.items():
-        parts += [str(name), path.read_bytes()]
     tools = build_tools(cache)
     label = "modules of howdah" if source == PROJECT_MODULES else f"module {source.name}"
 
     def compile_all(directory: Path, log: Path) -> None:
         progress(label, 0, 1)
         read = [*kernel.places, *([symbols.parent] if symbols else [])]
-        sandbox = sandbox_of(directory, tools.launch, [directory], read) if is_own else None
+        sandbox = sandbox_of(directory, tools.launch, [directory], read) if is_users else None
         for name, path in what.files.items():
             if sandbox:
                 sandbox.require_file(path)
@@ -278,19 +270,38 @@ def _build(
             (directory / "Kbuild").write_text(what.kbuild)
         built_in = directory / what.place
         failures = build_directory(kernel, built_in, log, tools.launch, symbols, what.flags, sandbox)
-        if is_own:
-            for module, failure in check_built(kernel, built_in, sandbox):
-                failures.append(failure)
-                for file in built_in.rglob("*.ko"):
-                    if file.stem.removeprefix(OWN_PREFIX).replace("-", "_") == module:
-                        file.unlink()
+        if is_users:
+            failures += _check(kernel, built_in, sandbox)
         _keep_results(directory)
         if not failures and not list(directory.glob("*.ko")):
             raise HowdahError("its Kbuild names no module (obj-m)", where=str(source))
         (directory / _FAILURES).write_text(json.dumps([asdict(failure) for failure in failures], indent=1) + "\n")
         progress(label, 1, 1)
 
-    return cache.build("module", content_key(*parts), compile_all)
+    return cache.build("module", _key(kernel, what, symbols, is_users=is_users), compile_all)
+
+
+def _key(kernel: Target, what: Sources, symbols: Path | None, *, is_users: bool) -> str:
+    built_against = [kernel.interface] if kernel.interface else [kernel.key, kernel.image_sha256]
+    parts: list[str | bytes] = [_LAYOUT, *built_against, what.kbuild or "", *filter(None, [what.flags])]
+    if is_users:
+        parts += [_CHECKS, private_header(), *mark()]
+    if symbols:
+        parts.append(symbols.parent.name)
+    for name, path in what.files.items():
+        parts += [str(name), path.read_bytes()]
+    return content_key(*parts)
+
+
+def _check(kernel: Target, directory: Path, sandbox: Sandbox | None) -> list[ModuleFailure]:
+    """Return what is wrong with modules that did build, and remove these."""
+    failures = []
+    for module, failure in check_built(kernel, directory, sandbox):
+        failures.append(failure)
+        for file in directory.rglob("*.ko"):
+            if file.stem.removeprefix(OWN_PREFIX).replace("-", "_") == module:
+                file.unlink()
+    return failures
 
 
 def project_sources() -> Sources:

@@ -151,53 +151,71 @@ def run_logged(
 
     Raises CommandFailedError, or HowdahError if the program does not exist or the build violated the sandbox's rules.
     """
-    supervised = [*command]
-    if sandbox:
-        supervised = sandbox.command(command)
-    elif launcher:
-        program = command[0] if "/" in command[0] else shutil.which(command[0]) or command[0]
-        supervised = [str(launcher), "watch", str(os.getpid()), "-", "--", program, *command[1:]]
-    if sandbox:
-        variables = sandbox.environment(environment or {})
-        cwd = cwd or next(iter(sandbox.write), None)
-    else:
-        inherited = {name: value for name, value in os.environ.items() if inherit is None or name in inherit}
-        variables = {**inherited, "LC_ALL": "C.UTF-8", **(environment or {})}
+    words = _supervised(command, launcher, sandbox)
+    variables = _environment(environment or {}, inherit, sandbox)
+    if sandbox and cwd is None:
+        cwd = next(iter(sandbox.write), None)
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with log.open("a", encoding="utf-8", buffering=1) as file:
         file.write(f"$ {' '.join(command)}{' (in a sandbox: no network, an empty HOME)' if sandbox else ''}\n")
         file.flush()
-        try:
-            process = subprocess.Popen(
-                supervised,
-                cwd=cwd,
-                env=variables,
-                pass_fds=tuple(keep_open),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,  # Ctrl-C reaches only this process, which ends the command in order
-            )
-        except FileNotFoundError as error:
-            raise HowdahError(
-                f"the program {error.filename} is not installed", hint="'howdah doctor' names what to install."
-            ) from error
-        assert process.stdout is not None
-        with process.stdout:
-            try:
-                for line in process.stdout:
-                    file.write(line)
-                    tail.append(line.rstrip("\n"))
-                    if on_line:
-                        on_line(line.rstrip("\n"))
-                status = process.wait()
-            except BaseException:
-                process.terminate()
-                process.wait()
-                raise
+        with _running(words, cwd, variables, keep_open) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                file.write(line)
+                tail.append(line.rstrip("\n"))
+                if on_line:
+                    on_line(tail[-1])
     if sandbox:
         sandbox.check()
-    if status:
-        raise CommandFailedError(command, status, list(tail), log)
+    if process.returncode:
+        raise CommandFailedError(command, process.returncode, list(tail), log)
+
+
+def _supervised(command: Sequence[str], launcher: Path | None, sandbox: Sandbox | None) -> list[str]:
+    if sandbox:
+        return sandbox.command(command)
+    if launcher is None:
+        return [*command]
+    program = command[0] if "/" in command[0] else shutil.which(command[0]) or command[0]
+    return [str(launcher), "watch", str(os.getpid()), "-", "--", program, *command[1:]]
+
+
+def _environment(given: Mapping[str, str], inherit: Collection[str] | None, sandbox: Sandbox | None) -> dict[str, str]:
+    if sandbox:
+        return sandbox.environment(given)
+    inherited = {name: value for name, value in os.environ.items() if inherit is None or name in inherit}
+    return {**inherited, "LC_ALL": "C.UTF-8", **given}
+
+
+@contextmanager
+def _running(
+    words: Sequence[str], cwd: Path | None, environment: Mapping[str, str], keep_open: Collection[int]
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a command, and wait for it at the end of the context; an exception in the context ends it."""
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=cwd,
+            env=environment,
+            pass_fds=tuple(keep_open),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C reaches only this process, which ends the command in order
+        )
+    except FileNotFoundError as error:
+        raise HowdahError(
+            f"the program {error.filename} is not installed", hint="'howdah doctor' names what to install."
+        ) from error
+    assert process.stdout is not None
+    with process.stdout:
+        try:
+            yield process
+            process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise

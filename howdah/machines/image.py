@@ -163,23 +163,7 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
     # howdah itself is left empty here, or every change of it would outdate the image: the playbook delivers it later.
     (work / "howdah.zip").touch()
     (work / "modules.tar").write_bytes(modules())
-    record = {name: str(value) for name, value in asdict(kernel).items() if value is not None}
-    specification.write_text(
-        json.dumps(
-            {
-                "base": str(base / "base.tar"),
-                "work": str(work),
-                "kernel": record,
-                "tree": str(TREE),
-                "modules": _module_names(),
-                "playbook": str(PLAYBOOKS / "site.yml"),
-                "ansible": str(ansible_playbook()),
-                "disk": str(directory / "disk.ext4"),
-                "disk_bytes": DISK_BYTES,
-                "record": str(directory / "image.json"),
-            }
-        )
-    )
+    specification.write_text(json.dumps(_specification(directory, work, base, kernel)))
 
     def follow(line: str) -> None:
         if line.startswith("step "):
@@ -207,6 +191,22 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
             "in /etc/subuid and /etc/subgid.",
         ) from error
     specification.unlink()
+
+
+def _specification(directory: Path, work: Path, base: Path, kernel: MachineKernel) -> dict[str, object]:
+    """Return the input of howdah.machines.imaging."""
+    return {
+        "base": str(base / "base.tar"),
+        "work": str(work),
+        "kernel": {name: str(value) for name, value in asdict(kernel).items() if value is not None},
+        "tree": str(TREE),
+        "modules": _module_names(),
+        "playbook": str(PLAYBOOKS / "site.yml"),
+        "ansible": str(ansible_playbook()),
+        "disk": str(directory / "disk.ext4"),
+        "disk_bytes": DISK_BYTES,
+        "record": str(directory / "image.json"),
+    }
 
 
 def ansible_playbook() -> Path:

@@ -164,27 +164,13 @@ def _set_up(root: Path, work: Path, specification: dict[str, Any]) -> dict[str, 
 
     Returns which of the project's modules were built for its kernel, and which were not, with the reason.
     """
-    kernel = specification["kernel"]
-    release = kernel["release"]
     shared = work / "shared"
     shared.mkdir()
     # Ansible does not quote the name of its shell. The path of a checkout may contain a space; the cache's does not.
     shell = work / "shell.sh"
     shutil.copy(_ROOT / "shell.sh", shell)
-    host = {
-        "ansible_connection": "local",
-        "ansible_shell_executable": str(shell),
-        "ansible_remote_tmp": str(shared),
-        "ansible_python_interpreter": "/usr/bin/python3",
-        "howdah_running": False,
-        "howdah_machines": "image",
-        "howdah_kernel_package": "external",
-        "modules_kernel": release,
-        "modules_wanted": "headers" in kernel,
-    }
     inventory = work / "inventory.json"
-    groups: dict[str, Any] = {name: {"hosts": {"image": {}}} for name in ("linux", "monitors")}
-    inventory.write_text(json.dumps({"all": {"hosts": {"image": host}, "children": groups}}))
+    inventory.write_text(json.dumps(_inventory(shell, shared, specification["kernel"])))
     _run(
         [
             *("unshare", "--mount", "--propagation", "private", "--", str(_ROOT / "mount.sh"), str(root), str(shared)),
@@ -196,18 +182,45 @@ def _set_up(root: Path, work: Path, specification: dict[str, Any]) -> dict[str, 
         ANSIBLE_NOCOLOR="1",
         ANSIBLE_PIPELINING="1",
     )
-    for place in (root / shared.relative_to("/"), *(root / shared.relative_to("/")).parents):
-        if place == root or any(place.iterdir()):
-            break
-        place.rmdir()  # made by mount.sh
-    built = sorted(
-        file.name.partition(".ko")[0] for file in (root / "usr/lib/modules" / release).glob("updates/dkms/*")
-    )
+    _remove_mount_point(root, shared)
+    return _built_modules(root, specification["kernel"], specification["modules"])
+
+
+def _inventory(shell: Path, shared: Path, kernel: dict[str, str]) -> dict[str, Any]:
+    """Return an inventory with the tree as its only host, reached through ``shell``."""
+    host = {
+        "ansible_connection": "local",
+        "ansible_shell_executable": str(shell),
+        "ansible_remote_tmp": str(shared),
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "howdah_running": False,
+        "howdah_machines": "image",
+        "howdah_kernel_package": "external",
+        "modules_kernel": kernel["release"],
+        "modules_wanted": "headers" in kernel,
+    }
+    groups: dict[str, Any] = {name: {"hosts": {"image": {}}} for name in ("linux", "monitors")}
+    return {"all": {"hosts": {"image": host}, "children": groups}}
+
+
+def _remove_mount_point(root: Path, shared: Path) -> None:
+    """Remove the directories that mount.sh had to make in the tree."""
+    place = root / shared.relative_to("/")
+    for directory in (place, *place.parents):
+        if directory == root or any(directory.iterdir()):
+            return
+        directory.rmdir()
+
+
+def _built_modules(root: Path, kernel: dict[str, str], wanted: list[str]) -> dict[str, Any]:
+    release = kernel["release"]
+    files = (root / "usr/lib/modules" / release).glob("updates/dkms/*")
+    built = sorted(file.name.partition(".ko")[0] for file in files)
     left_out = {}
     for record in root.glob(f"usr/src/howdah-*/left-out/{release}"):
         left_out = dict(line.split("\t", 1) for line in record.read_text().splitlines())
     if "headers" not in kernel:
-        left_out = dict.fromkeys(specification["modules"], f"there are no headers of {release} to build it with")
+        left_out = dict.fromkeys(wanted, f"there are no headers of {release} to build it with")
     return {"modules_built": built, "modules_left_out": left_out}
 
 

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from howdah.machines import tap
 from howdah.machines.image import MachineImage, provide_machine_image
 from howdah.machines.inventory import MachineSetDirectory, make_host_key
 from howdah.machines.kernel import provide_machine_kernel
-from howdah.machines.machine_set import CONTROL, MachineHostSection, MachineSet
+from howdah.machines.machine_set import CONTROL, MachineHostSection, MachineSet, VirtualSection
 from howdah.machines.personal import personal_files, write_initrd, write_seed
 from howdah.machines.qemu import (
     KERNEL_ARGUMENTS,
@@ -53,6 +53,31 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
+class _Prepared:
+    """A machine to be started. ``image`` None: it boots the user's own disk image."""
+
+    machine_set: MachineSet
+    name: str
+    image: MachineImage | None
+    accelerator: str
+    why_no_kvm: str | None
+    dilation: int
+
+    @property
+    def host(self) -> MachineHostSection:
+        return self.machine_set.hosts[self.name]
+
+    @property
+    def virtual(self) -> VirtualSection:
+        assert self.machine_set.virtual is not None
+        return self.machine_set.virtual
+
+    @property
+    def macs(self) -> dict[str, str]:
+        return macs_of(self.machine_set, self.name)
+
+
+@dataclass(frozen=True)
 class Starting:
     """Options for starting machines. ``bound``: the launcher ends them with this process."""
 
@@ -79,28 +104,16 @@ def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path
     state = directory.state
     try:
         booting = []
-        accelerators = {name: _accelerator(images[name], how) for name in machine_set.hosts}
-        processors = sum(host.processors or machine_set.virtual.processors for host in machine_set.hosts.values())
-        cores = len(os.sched_getaffinity(0))
-        dilation = chosen_dilation(
-            machine_set.virtual.dilation, (found for found, _ in accelerators.values()), processors, cores
-        )
-        if dilation != 1:
-            accelerators = {
-                name: ("tcg", why or WHY_EMULATED if found == "kvm" else why)
-                for name, (found, why) in accelerators.items()
-            }
+        accelerators, dilation = _accelerators(machine_set, images, how)
         if network is not None:
             network.make([*machine_set.wires, *([CONTROL] if machine_set.monitor is not None else [])])
             MachineSetState({}, namespace=network.namespace).write(state)
         namespace = network.namespace if network is not None else None
         for number, name in enumerate(_listeners_first(machine_set)):
             how.progress(f"start {name}", number, len(machine_set.hosts))
+            own = _Prepared(machine_set, name, images[name], *accelerators[name], dilation)
             with _plugged(machine_set, name, network) as plugs:
-                found = _start(
-                    machine_set, name, images[name], accelerators[name], dilation, plugs, directory, file, how
-                )
-            machines[name], watched = found
+                machines[name], watched = _start(own, plugs, directory, file, how)
             # From here on, a killed howdah leaves a record of the machine.
             MachineSetState(machines, namespace=namespace).write(state)
             booting.append(watched)
@@ -180,76 +193,79 @@ def _listeners_first(machine_set: MachineSet) -> list[str]:
 
 
 def _start(
-    machine_set: MachineSet,
-    name: str,
-    image: MachineImage | None,
-    acceleration: tuple[str, str | None],
-    dilation: int,
-    plugs: tuple[Plug, ...],
-    directory: MachineSetDirectory,
-    file: Path,
-    how: Starting,
+    own: _Prepared, plugs: tuple[Plug, ...], directory: MachineSetDirectory, file: Path, how: Starting
 ) -> tuple[MachineState, Booting]:
-    host = machine_set.hosts[name]
-    assert machine_set.virtual is not None
-    place = directory.path / "machines" / name
+    """Make the machine's disk and start QEMU; return its state, and what is needed to watch it boot."""
+    place = directory.path / "machines" / own.name
     place.mkdir(parents=True, exist_ok=True)
     (directory.path / "wires").mkdir(exist_ok=True)
     console, said = place / "console.log", place / "qemu.log"
     if console.exists():
         console.replace(place / "console.log.before")
-    macs = macs_of(machine_set, name)
-    accelerator, why = acceleration
-    if image is None:
-        assert host.image is not None
-        disk = (file.resolve().parent / host.image).resolve()
-        make_overlay(place / "disk.qcow2", disk, check_image(disk, f"{file}: hosts.{name}.image"))
-        write_seed(
-            place / "seed", machine_set.name, name, macs, host.links, directory.key.with_suffix(".pub").read_text()
-        )
-    else:
-        make_overlay(place / "disk.qcow2", image.disk, "raw")
-        _write_own(place / "initrd", machine_set, name, macs, image, directory)
+    _make_disk(own, place, directory, file)
     for attempt in range(_PORT_TRIES):
-        here = f"machines/{name}"
-        machine = VirtualMachine(
-            machine_set=machine_set.name,
-            name=name,
-            accelerator=accelerator,
-            memory_bytes=host.memory or machine_set.virtual.memory,
-            processors=host.processors or machine_set.virtual.processors,
-            disk=f"{here}/disk.qcow2",
-            port=_free_port(),
-            console=f"{here}/console.log",
-            pid_file=f"{here}/pid",
-            kernel=image.starts if image else None,
-            initrd=f"{here}/initrd" if image else None,
-            seed=None if image else f"{here}/seed",
-            plugs=plugs,
-            hub=hub_of(machine_set, name, macs),
-            append=KERNEL_ARGUMENTS if dilation != 1 else (),
-        )
-        process = _launch(machine, dilation, directory, said, how)
+        machine = _virtual_machine(own, plugs)
+        way = _way(own.name, machine, own.host, directory)
+        process = _launch(machine, own.dilation, directory, said, how)
         if process is not None:
             break
         if _PORT_TAKEN not in said.read_text(errors="replace") or attempt == _PORT_TRIES - 1:
-            raise ended(Booting(name, Remembered(0, 0, ""), _way(name, machine, host, directory), console, said))
+            raise ended(Booting(own.name, Remembered(0, 0, ""), way, console, said))
     assert process is not None
-    state = MachineState(
+    return _state(own, process, machine.port), Booting(own.name, process, way, console, said)
+
+
+def _make_disk(own: _Prepared, place: Path, directory: MachineSetDirectory, file: Path) -> None:
+    """Make an overlay of the machine's image, and the personal files in the form that the image expects."""
+    overlay = place / "disk.qcow2"
+    if own.image is not None:
+        make_overlay(overlay, own.image.disk, "raw")
+        _write_own(place / "initrd", own.machine_set, own.name, own.macs, own.image, directory)
+        return
+    assert own.host.image is not None
+    disk = (file.resolve().parent / own.host.image).resolve()
+    make_overlay(overlay, disk, check_image(disk, f"{file}: hosts.{own.name}.image"))
+    key = directory.key.with_suffix(".pub").read_text()
+    write_seed(place / "seed", own.machine_set.name, own.name, own.macs, own.host.links, key)
+
+
+def _virtual_machine(own: _Prepared, plugs: tuple[Plug, ...]) -> VirtualMachine:
+    here = f"machines/{own.name}"
+    return VirtualMachine(
+        machine_set=own.machine_set.name,
+        name=own.name,
+        accelerator=own.accelerator,
+        memory_bytes=own.host.memory or own.virtual.memory,
+        processors=own.host.processors or own.virtual.processors,
+        disk=f"{here}/disk.qcow2",
+        port=_free_port(),
+        console=f"{here}/console.log",
+        pid_file=f"{here}/pid",
+        kernel=own.image.starts if own.image else None,
+        initrd=f"{here}/initrd" if own.image else None,
+        seed=None if own.image else f"{here}/seed",
+        plugs=plugs,
+        hub=hub_of(own.machine_set, own.name, own.macs),
+        append=KERNEL_ARGUMENTS if own.dilation != 1 else (),
+    )
+
+
+def _state(own: _Prepared, process: Remembered, port: int) -> MachineState:
+    image = own.image
+    return MachineState(
         process=process,
-        port=machine.port,
-        accelerator=accelerator,
-        why_no_kvm=why,
-        dilation=dilation,
-        kernel=host.kernel or machine_set.virtual.kernel if image else "its own",
+        port=port,
+        accelerator=own.accelerator,
+        why_no_kvm=own.why_no_kvm,
+        dilation=own.dilation,
+        kernel=own.host.kernel or own.virtual.kernel if image else "its own",
         release=image.kernel.release if image else None,
-        source=image.kernel.source if image else str(host.image),
-        macs=macs,
+        source=image.kernel.source if image else str(own.host.image),
+        macs=own.macs,
         image_sources=image.sources_key if image else None,
         modules_built=image.modules_built if image else [],
         modules_left_out=image.modules_left_out if image else {},
     )
-    return state, Booting(name, process, _way(name, machine, host, directory), console, said)
 
 
 def _way(name: str, machine: VirtualMachine, host: MachineHostSection, directory: MachineSetDirectory) -> Way:
@@ -360,6 +376,22 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _accelerators(
+    machine_set: MachineSet, images: Mapping[str, MachineImage | None], how: Starting
+) -> tuple[dict[str, tuple[str, str | None]], int]:
+    """Return each machine's accelerator, with the reason if it is not KVM, and the dilation of all clocks."""
+    assert machine_set.virtual is not None
+    found = {name: _accelerator(images[name], how) for name in machine_set.hosts}
+    processors = sum(host.processors or machine_set.virtual.processors for host in machine_set.hosts.values())
+    names = (name for name, _why in found.values())
+    dilation = chosen_dilation(machine_set.virtual.dilation, names, processors, len(os.sched_getaffinity(0)))
+    if dilation == 1:
+        return found, dilation
+    return {
+        machine: ("tcg", why or WHY_EMULATED if name == "kvm" else why) for machine, (name, why) in found.items()
+    }, dilation
 
 
 def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | None]:
