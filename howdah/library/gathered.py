@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the tidy tables of one experiment from its index where that is current, else from the runs' files."""
+"""Build the tidy tables of one experiment, from its index where that is current, otherwise from the runs' files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAST_RUNS = 100  # fewer are read in less than half a second
 
 
 class Gathered:
-    """Runs of an experiment, or the one run, in a directory. ``table`` gives the rows of all of them."""
+    """The tables of one directory: all runs of an experiment, or a single run."""
 
     def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
         self._path, self._tell = path, tell
@@ -62,7 +62,7 @@ class Gathered:
             self._read(None)
 
     def _take(self, piece: list[Run]) -> Types:
-        """Make the rows of some runs, whose data may then be dropped; returns the axes' types."""
+        """Make the rows of some runs, whose own data can then be freed. Return the types of their axes."""
         axes = {run.name: own_axes(run) for run in piece}
         types = {**types_in(axes.values()), **self._given}
         self._axes |= axes
@@ -73,16 +73,17 @@ class Gathered:
         return types
 
     def _goes_with(self, index: Index) -> bool:
-        """Whether rows of the index fit those of the other runs: every axis has the same type."""
+        """Return whether the index fits the other runs: it has the same experiment name and the same type for every
+        axis."""
         same_name = all(self._axes[run].get(EXPERIMENT) == self._others.name for run in self._others.unchanged)
         return same_name and all(self.types.get(name, kind) == kind for name, kind in index.types.items())
 
     def types_with(self, others: Iterable[Gathered]) -> Types:
-        """Axes of the runs of all of them, each of the type that holds its values everywhere."""
+        """The axes of these and the ``others``' runs, each with the type that holds its values everywhere."""
         return types_in(axes for part in (self, *others) for axes in part._axes.values())
 
     def take_types(self, types: Types) -> None:
-        """Use these types of axes for all further rows."""
+        """Use these axis types for all tables from now on."""
         if types == self._given and list(types) == list(self._given):
             return
         self._given = types
@@ -91,7 +92,7 @@ class Gathered:
         self.types, self._made = types, {}
 
     def table(self, name: str) -> pa.Table:
-        """The table ``name`` of ``ROWS``, in the experiment's order; also of runs that do not count."""
+        """The table ``name`` of ``ROWS`` in the experiment's order, including runs that do not count."""
         try:
             if name not in self._made:
                 self._made[name] = self._joined(name)
@@ -114,14 +115,14 @@ class Gathered:
         return self._placed(table) if name == "runs" else table
 
     def _placed(self, table: pa.Table) -> pa.Table:
-        """Name the directories as this caller does."""
+        """Write each run's directory relative to the path that this caller gave."""
         places = {run: str(place) for run, place in self.places.items()}
         number = table.schema.get_field_index("directory")
         found = pa.array([places[run] for run in table[RUN].to_pylist()], pa.string())
         return table.set_column(number, table.schema.field(number), found)
 
     def of(self, name: str, runs: Iterable[str]) -> pa.Table:
-        """Select the rows of some runs."""
+        """The rows of some runs in the table ``name``."""
         table = self.table(name)
         wanted = set(runs)
         if len(wanted) == len(self._names):
@@ -129,7 +130,7 @@ class Gathered:
         return of_runs(table, wanted)
 
     def _keep(self) -> None:
-        """Write the index if it has changed. If that fails, the next reader opens the runs' files again."""
+        """Write the index if it has changed. On failure the next reader opens the runs' files again."""
         if not self._indexed or len(self._others.names) < LEAST_RUNS:
             return
         kept = self._index.known if self._index else {}
@@ -152,12 +153,14 @@ def has_measures(run: Run) -> bool:
 
 
 def rows_of(name: str, runs: list[Run], types: Types) -> pa.Table:
-    """The rows of some runs in the table ``name`` of ``ROWS``."""
+    """The rows of some runs in the table ``name`` of ``ROWS``; only ``runs`` and ``checks`` include runs without a
+    plan."""
     return ROWS[name]([run for run in runs if name in ("runs", "checks") or has_measures(run)], types)
 
 
 def can_be_known(run: Run, state: bytes | None) -> bool:
-    """Whether the index may hold this run: reading it reports no problem, and no process may be writing it."""
+    """Return whether the index may hold this run: it was read without problems, and no process may still be writing it.
+    """
     said = run.provenance
     if state is None or run.plan is None or not is_settled(state, time.time_ns()):
         return False
@@ -165,7 +168,8 @@ def can_be_known(run: Run, state: bytes | None) -> bool:
 
 
 def joined_table(name: str, parts: Sequence[Gathered], *, every: bool) -> pa.Table:
-    """The table ``name`` of ``ROWS`` without the column ``RUN``; without ``every`` of the runs that count alone."""
+    """The table ``name`` of ``ROWS`` over all parts, without the column ``RUN``. Only runs that count, unless
+    ``every``."""
     _agree(parts)
     runs = _wanted(parts, every=every)
     table = _below(name, parts, runs)
@@ -175,7 +179,7 @@ def joined_table(name: str, parts: Sequence[Gathered], *, every: bool) -> pa.Tab
 
 
 def axes_of_all(parts: Sequence[Gathered]) -> list[str]:
-    """Columns that tell runs apart."""
+    """Names of the columns that distinguish the runs of all parts."""
     _agree(parts)
     return list(parts[0].types)
 
@@ -193,7 +197,7 @@ def _below(name: str, parts: Sequence[Gathered], runs: list[list[str]]) -> pa.Ta
 
 
 def _wanted(parts: Sequence[Gathered], *, every: bool) -> list[list[str]]:
-    """The wanted runs of each part, without those of earlier parts."""
+    """The wanted runs of each part, each run only in the first part that has it."""
     seen: set[Path] = set()
     found = []
     for part in parts:
@@ -207,6 +211,6 @@ def _wanted(parts: Sequence[Gathered], *, every: bool) -> list[list[str]]:
 
 
 def _measured(exits: pa.Table, metrics: pa.Table) -> pa.Table:
-    """Drop measures without any row from the exits."""
+    """Drop the columns of measures that no flow has from the exits."""
     there = set(pc.unique(metrics["metric"].filter(metrics["flow"].is_valid())).cast(pa.string()).to_pylist())
     return exits.drop_columns([name for name in exit_measures() if name not in there])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes pieces of an index during a sweep, so that the first ``howdah.load`` need not open its runs.
+"""Write the index piece by piece during a sweep, so that the first ``howdah.load`` need not open the runs.
 
-A piece is written whole or not at all, so a killed command leaves only correct ones. A piece is valid for a run while
-the run's files are those that were read.
+A piece is written whole or not at all, so a killed command leaves only valid ones. A piece is valid for a run as long
+as the run's files are unchanged since they were read.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ WRITTEN = 250  # runs that are written at once
 
 
 class Growing:
-    """Listens to a batch, passes its events on, and reads its runs. Use in ``with``; after an error the first reader
-    reads the rest."""
+    """Listener of a batch that forwards its events and indexes the runs that ended. Use it as a context manager; after
+    an error, it leaves the remaining runs to the first reader."""
 
     def __init__(self, listen: Listener) -> None:
         self._listen = listen
@@ -71,7 +71,7 @@ class Growing:
 
 
 class _RunRows:
-    """Rows of some runs of an experiment."""
+    """The rows of some runs of one experiment, not yet written."""
 
     def __init__(self, experiment: Path) -> None:
         self.experiment = experiment

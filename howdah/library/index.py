@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of an experiment: its tidy tables as they were read last, with the state of the files they were read from.
+"""The index of an experiment: its tidy tables as last read, with the state of the files they were read from.
 
-It saves reading thousands of small files again. It is in the sweep's database in the user's cache, in pieces: a sweep
-leaves some (growing.py), which the next reading joins. Only ``howdah.load`` and what is built on it use it. An index
-that is missing, damaged or another program's is ignored.
+It saves reading thousands of small files again. It is stored as pieces in the sweep's database in the user's cache; a
+sweep writes several (growing.py), and the next reader joins them. Only ``howdah.load`` and its users read it. An index
+that is missing, damaged or written by another version is ignored.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ WRITE_ERRORS = (OSError, HowdahError, sqlite3.Error)
 
 
 class UnusableError(Exception):
-    """The index cannot be used, so the runs' own files must be read."""
+    """The index cannot be used; read the runs' own files instead."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A run whose rows the index has."""
+    """A run in the index: the state of its files, its axes, and whether it counts."""
 
     state: bytes
     axes: dict[str, Scalar]
@@ -52,14 +52,13 @@ class Known:
 
 
 def _made_by() -> str:
-    """Hash of what the rows depend on beside the runs' files: the analysis, the metrics, and the code that makes
-    rows."""
+    """Hash of everything besides the runs' files that determines the rows: the analysis, the metrics, and this code."""
     return hashlib.sha256(f"{analysis_sha256()} {_code_sha256()}".encode()).hexdigest()
 
 
 @cache
 def _code_sha256() -> str:
-    """Hash of the code, taken once before anything is read, because the files may change during a process."""
+    """Hash of the code that makes rows. Computed once, because the files may change while the process runs."""
     digest = hashlib.sha256(repr(known_metrics()).encode())
     here = Path(__file__).parent
     for file in sorted([*here.glob("*.py"), *(here.parent / "record").glob("*.py")]):
@@ -68,9 +67,9 @@ def _code_sha256() -> str:
 
 
 class Index:
-    """The tables of the runs in ``known``; ``pieces`` are the numbers of those that have them, the newest last.
+    """The indexed tables of the runs in ``known``. ``pieces`` are the numbers of their pieces, the newest last.
 
-    ``table`` raises UnusableError where another reader has joined the pieces meanwhile.
+    ``table`` raises UnusableError if another reader has meanwhile joined the pieces.
     """
 
     def __init__(self, experiment: Path, pieces: dict[int, dict[str, Known]]) -> None:
@@ -82,7 +81,7 @@ class Index:
 
     @classmethod
     def open(cls, experiment: Path) -> Index | None:
-        """The index of an experiment's directory; None without one that this version of howdah wrote."""
+        """The index of an experiment's directory, or None if this version of howdah wrote none."""
         try:
             with _database(experiment, must_exist=True) as database:
                 own = database.execute("SELECT number FROM piece WHERE made_by = ? ORDER BY number", (_made_by(),))
@@ -95,7 +94,7 @@ class Index:
         return cls(experiment, pieces) if pieces else None
 
     def table(self, name: str) -> pa.Table:
-        """A table of ``ROWS``. Raises UnusableError unless it has the columns that these runs give."""
+        """The table ``name`` of ``ROWS``. Raises UnusableError unless it has the columns expected for these runs."""
         try:
             tables = [self._part(name, number) for number in self.pieces]
             return stacked([table for table in tables if table is not None], ROWS[name]([], self.types).schema)
@@ -122,8 +121,8 @@ class Index:
 def write_index(
     experiment: Path, known: dict[str, Known], table: Callable[[str], pa.Table], replaced: Iterable[int] = ()
 ) -> None:
-    """Write a piece of the index in one step, in place of others. Raises ``WRITE_ERRORS`` where the cache cannot be
-    written."""
+    """Write one piece of the index and delete the ``replaced`` ones, in one transaction. Raises ``WRITE_ERRORS`` if the
+    cache cannot be written."""
     contents = {name: _parquet(table(name)) for name in ROWS}
     with _database(experiment) as database, database:
         database.execute("BEGIN IMMEDIATE")
@@ -142,7 +141,7 @@ def write_index(
 
 @contextmanager
 def _database(experiment: Path, *, must_exist: bool = False) -> Iterator[sqlite3.Connection]:
-    """Raises ``WRITE_ERRORS``."""
+    """Open the experiment's database. Raises ``WRITE_ERRORS``."""
     file = database_of(experiment)
     if must_exist and not file.exists():
         raise FileNotFoundError(str(file))

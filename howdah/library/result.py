@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of many runs as tidy tables: runs, measures, exits, checks.
 
-Each table begins with the axes, of the given types, and a column ``RUN`` that names the directory of the row's run.
+Each table begins with the axes, in the given types, and the column ``RUN``, the name of the run's directory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _of_run(run: Run) -> dict[str, Scalar]:
 
 
 def run_rows(runs: list[Run], axes: Types) -> pa.Table:
-    """A row for each run; columns of the path and of its times have units."""
+    """One row per run. Columns of the path and of times carry their units."""
     rows = []
     for run in runs:
         said = run.provenance
@@ -87,7 +87,7 @@ def run_rows(runs: list[Run], axes: Types) -> pa.Table:
 
 
 def _of_measure(run: Run, axes: Axes, row: MetricRow) -> dict[str, Scalar]:
-    """The axes of a row of metrics.json; those of a flow are the flow's."""
+    """The axes of a row of metrics.json, including the flow's axes if the row belongs to a flow."""
     number = row.flow
     flow = axes.flows.get(number) if isinstance(number, int) else None
     own = {EXPERIMENT: run.experiment, **axes.run, **(flow or {}), "flow": number if flow else None}
@@ -95,7 +95,7 @@ def _of_measure(run: Run, axes: Axes, row: MetricRow) -> dict[str, Scalar]:
 
 
 def metric_rows(runs: list[Run], axes: Types) -> pa.Table:
-    """A row for each measure, with those of the connections of groups behind a run's own."""
+    """One row per measure: each run's own, then those of its groups' connections."""
     types = {
         **axes,
         RUN: TEXT,
@@ -133,12 +133,12 @@ def _measures(runs: list[Run]) -> Iterator[dict[str, Scalar]]:
 
 
 def exit_measures() -> list[str]:
-    """Measures that are columns of the exits."""
+    """Names of the measures that are columns of the table of exits."""
     return [name for name in known_metrics() if name.startswith(_EXIT) or name in _WITH_EXITS]
 
 
 def exit_rows(runs: list[Run], axes: Types) -> pa.Table:
-    """A row for each flow that has a measure of its exit; a measure without a value is null."""
+    """One row per flow that has a measure of its exit; measures without a value are null."""
     found: dict[tuple[str, int], dict[str, Scalar]] = {}
     metrics, names = known_metrics(), exit_measures()
     wanted = set(names)
@@ -158,7 +158,7 @@ def exit_rows(runs: list[Run], axes: Types) -> pa.Table:
 
 
 def check_rows(runs: list[Run], axes: Types) -> pa.Table:
-    """A row for each check; what was expected and measured is JSON, because its kind differs by check."""
+    """One row per check. Expected and measured values are JSON, because their types differ between checks."""
     rows: list[dict[str, Scalar]] = []
     for run in runs:
         own = _of_run(run)
@@ -182,7 +182,7 @@ ROWS: dict[str, Callable[[list[Run], Types], pa.Table]] = {
 
 
 def positions(table: pa.Table, runs: Iterable[str]) -> npt.NDArray[np.int64]:
-    """For each row the place of its run among ``runs``; -1 for a run that is not there."""
+    """For each row, the index of its run in ``runs``, or -1 if the run is not in it."""
     column = table[RUN].combine_chunks() if table.num_rows else pa.array([], table[RUN].type)
     place = {run: number for number, run in enumerate(runs)}
     of_code = np.array([*(place.get(run, -1) for run in column.dictionary.to_pylist()), -1], dtype=np.int64)
@@ -191,13 +191,13 @@ def positions(table: pa.Table, runs: Iterable[str]) -> npt.NDArray[np.int64]:
 
 
 def of_runs(table: pa.Table, runs: Iterable[str]) -> pa.Table:
-    """Select the rows of some runs."""
+    """The rows that belong to ``runs``."""
     return table.filter(pa.array(positions(table, runs) >= 0))
 
 
 def stacked(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """All rows, with the columns of a schema; null where a table lacks one. Raises ValueError where a column's type in
-    the schema cannot hold its values unchanged."""
+    """Concatenate tables under one schema; columns that a table lacks are null. Raises ValueError if a column of the
+    schema cannot hold a table's values unchanged."""
     tables = [
         pa.Table.from_arrays([_column(table, field) for field in schema], schema=schema)
         for table in tables
