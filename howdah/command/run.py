@@ -149,9 +149,9 @@ def _indexed(listen: Listener, runs: int) -> Iterator[Listener]:
     if runs < INDEXED_RUNS:
         yield listen
         return
-    from howdah.library.growing import Growing  # and all of pyarrow
+    from howdah.library.growing import IndexingListener  # and all of pyarrow
 
-    growing = Growing(listen)
+    growing = IndexingListener(listen)
     with growing:
         yield growing
 

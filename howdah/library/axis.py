@@ -13,7 +13,7 @@ from howdah.record.result import Run
 from howdah.record.table import AXES, Axes, axes_of
 
 EXPERIMENT = "experiment"
-# Wider than in the files, each of which has the few texts of one run: 16 bits end at 32 767 names of runs.
+# Wider than the 16-bit indices in a run's files, which end at 32 767 distinct texts, such as names of runs.
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
 

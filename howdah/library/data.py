@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from howdah.errors import HowdahError
-from howdah.library.gathered import Gathered, axes_of_all, joined_table
+from howdah.library.gathered import ExperimentTables, axes_of_parts, joined_table
 from howdah.library.rows import Rows, of_table, table_dataset, tables_there
 from howdah.record.model import FilePart
 from howdah.record.result import Experiment, Run
@@ -55,7 +55,7 @@ class Data:
         found: dict[Path, Run] = {}
         for experiment in self._experiments:
             for run in experiment.runs:
-                found.setdefault(run.directory.path.resolve(), run)  # one that was named twice is there once
+                found.setdefault(run.directory.path.resolve(), run)  # a run given twice appears once
         return list(found.values())
 
     @cached_property
@@ -64,35 +64,35 @@ class Data:
         return [run for run in self._all_runs if run.plan is not None and (run.counts or self._every)]
 
     @cached_property
-    def _gathered(self) -> list[Gathered]:
-        return [Gathered(path, _warn) for path in self._paths]
+    def _parts(self) -> list[ExperimentTables]:
+        return [ExperimentTables(path, _warn) for path in self._paths]
 
     @cached_property
     def runs(self) -> Rows:
         """One row per run, whether it counts or not: axes, verdict, path, start time and duration."""
-        return of_table("runs", lambda: joined_table("runs", self._gathered, every=True))
+        return of_table("runs", lambda: joined_table("runs", self._parts, every=True))
 
     @cached_property
     def metrics(self) -> Rows:
         """One row per measure of each run and flow: a number in ``value`` or a word in ``text`` (such as the cause of
         an exit); ``why`` says why both are missing."""
-        return of_table("metrics", lambda: joined_table("metrics", self._gathered, every=self._every))
+        return of_table("metrics", lambda: joined_table("metrics", self._parts, every=self._every))
 
     @cached_property
     def exits(self) -> Rows:
         """One row per flow: when, where and why it left slow start."""
-        return of_table("exits", lambda: joined_table("exits", self._gathered, every=self._every))
+        return of_table("exits", lambda: joined_table("exits", self._parts, every=self._every))
 
     @cached_property
     def checks(self) -> Rows:
         """One row per check in each run's verdict, for all runs, whether they count or not."""
-        return of_table("checks", lambda: joined_table("checks", self._gathered, every=True))
+        return of_table("checks", lambda: joined_table("checks", self._parts, every=True))
 
     @cached_property
     def differences(self) -> Rows:
-        """One row per main measure, point of the sweep and side other than the first, compared with the first side:
-        ``difference`` (side - other) and ``ratio`` (side / other) over pairs of equal repetitions, each with ``_low``
-        and ``_high``."""
+        """One row per main measure, point of the sweep and side other than the first. ``difference`` (side - other) and
+        ``ratio`` (side / other) compare it with the first side over pairs of equal repetitions, each with ``_low`` and
+        ``_high``."""
         return of_table("differences", lambda: difference_table(self._experiments))
 
     @cached_property
@@ -191,7 +191,7 @@ class Data:
     @property
     def axes(self) -> list[str]:
         """Names of the columns that distinguish runs, the swept fields last."""
-        return axes_of_all(self._gathered)
+        return axes_of_parts(self._parts)
 
     def plot(self, what: str = "cwnd_packets", **options: Any) -> Axes:
         """Draw a column of the ACKs over time, or a metric over an axis, with matplotlib; see ``howdah.library.plot``.
@@ -200,10 +200,10 @@ class Data:
         """
         from howdah.library.plot import plot
 
-        options.setdefault("by", self._told_apart(options))
+        options.setdefault("by", self._differing_axes(options))
         return plot(self.acks, self.metrics, what, **options)
 
-    def _told_apart(self, options: dict[str, Any]) -> list[str]:
+    def _differing_axes(self, options: dict[str, Any]) -> list[str]:
         """The algorithm, and every other axis except the repetition and ``x`` that differs between the runs drawn."""
         axes = [name for name in self.axes if name not in ("algorithm", "run", "repetition")]
         drawn = self.runs.where(**{name: value for name, value in options.items() if name in self.axes})

@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS piece (number INTEGER PRIMARY KEY AUTOINCREMENT, made
 CREATE TABLE IF NOT EXISTS piece_run (piece INTEGER, run TEXT, state BLOB, axes TEXT, counts INTEGER);
 CREATE TABLE IF NOT EXISTS piece_rows (piece INTEGER, name TEXT, parquet BLOB, PRIMARY KEY (piece, name));
 """
-_OF_PIECE = {"piece_run": "piece", "piece_rows": "piece", "piece": "number"}
+_OF_PIECE = {"piece_run": "piece", "piece_rows": "piece", "piece": "number"}  # table: its column of the piece's number
 WRITE_ERRORS = (OSError, HowdahError, sqlite3.Error)
 
 
@@ -43,7 +43,7 @@ class UnusableError(Exception):
 
 
 @dataclass(frozen=True)
-class Known:
+class IndexEntry:
     """A run in the index: the state of its files, its axes, and whether it counts."""
 
     state: bytes
@@ -72,10 +72,10 @@ class Index:
     ``table`` raises UnusableError if another reader has meanwhile joined the pieces.
     """
 
-    def __init__(self, experiment: Path, pieces: dict[int, dict[str, Known]]) -> None:
+    def __init__(self, experiment: Path, pieces: dict[int, dict[str, IndexEntry]]) -> None:
         self._experiment, self._known = experiment, pieces
         self.pieces = list(pieces)
-        self._from = {run: number for number, known in pieces.items() for run in known}  # the newest
+        self._from = {run: number for number, known in pieces.items() for run in known}  # the newest piece of each run
         self.known = {run: pieces[number][run] for run, number in self._from.items()}
         self.types: Types = types_in(each.axes for each in self.known.values())
 
@@ -85,7 +85,7 @@ class Index:
         try:
             with _database(experiment, must_exist=True) as database:
                 own = database.execute("SELECT number FROM piece WHERE made_by = ? ORDER BY number", (_made_by(),))
-                pieces: dict[int, dict[str, Known]] = {number: {} for (number,) in own.fetchall()}
+                pieces: dict[int, dict[str, IndexEntry]] = {number: {} for (number,) in own.fetchall()}
                 for number, run, *row in database.execute("SELECT piece, run, state, axes, counts FROM piece_run"):
                     if number in pieces:
                         pieces[number][run] = _known(*row)
@@ -107,10 +107,8 @@ class Index:
         if not own:
             return None
         with _database(self._experiment, must_exist=True) as database:
-            place = (number, name)
-            (content,) = database.execute(
-                "SELECT parquet FROM piece_rows WHERE piece = ? AND name = ?", place
-            ).fetchone()
+            found = database.execute("SELECT parquet FROM piece_rows WHERE piece = ? AND name = ?", (number, name))
+            (content,) = found.fetchone()
         table = pq.ParquetFile(io.BytesIO(content), pre_buffer=False).read(use_threads=False)
         types = types_in(each.axes for each in known.values())
         if table.schema.remove_metadata() != ROWS[name]([], types).schema.remove_metadata():
@@ -119,7 +117,7 @@ class Index:
 
 
 def write_index(
-    experiment: Path, known: dict[str, Known], table: Callable[[str], pa.Table], replaced: Iterable[int] = ()
+    experiment: Path, known: dict[str, IndexEntry], table: Callable[[str], pa.Table], replaced: Iterable[int] = ()
 ) -> None:
     """Write one piece of the index and delete the ``replaced`` ones, in one transaction. Raises ``WRITE_ERRORS`` if the
     cache cannot be written."""
@@ -156,8 +154,8 @@ def _parquet(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def _known(state: bytes, axes: str, counts: int) -> Known:
+def _known(state: bytes, axes: str, counts: int) -> IndexEntry:
     found = json.loads(axes)
     if not isinstance(found, dict) or any(isinstance(value, dict | list) for value in found.values()):
         raise ValueError("these are no axes")
-    return Known(state, found, bool(counts))
+    return IndexEntry(state, found, bool(counts))

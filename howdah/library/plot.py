@@ -60,11 +60,11 @@ def plot(
             hint=f"Columns of the ACKs are {columns}; metrics are listed in docs/measures.md.",
         )
     if ax is None:
-        from matplotlib import pyplot  # takes a second to load, and most programs plot nothing
+        from matplotlib import pyplot  # slow to load (a second), and most programs plot nothing
 
         ax = pyplot.subplots(layout="constrained")[1]
     draw_lines(ax, panel, ax.bbox.width / ax.figure.dpi)
-    ax.autoscale()  # also over what was drawn on these axes before
+    ax.autoscale()  # include what these axes already show
     ax.set(xlabel=panel.across.label, ylabel=panel.up.label)
     keys = legend_keys([ax])
     ax.legend(list(keys.values()), list(keys))

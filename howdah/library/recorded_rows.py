@@ -101,7 +101,7 @@ class _Measure:
 
     name: str
     found: Estimate | str | None
-    said: str | None = None  # how a word was found, or why there is none
+    explanation: str | None = None  # how the word was found, or why it is missing
 
 
 def _measures(flow: Explained) -> Iterator[_Measure]:
@@ -161,10 +161,10 @@ def metric_rows(read: Read) -> pa.Table:
                     "value": found.value,
                     "text": word,
                     "unit": unit.name if unit is not None else None,
-                    "why": found.reason or (each.said if word is None else None),
+                    "why": found.reason or (each.explanation if word is None else None),
                     "low": found.low,
                     "high": found.high,
-                    "how": found.how or (each.said if word is not None else None),
+                    "how": found.how or (each.explanation if word is not None else None),
                 }
             )
     types: Types = dict.fromkeys(("group", "metric", "text", "unit"), TEXT)

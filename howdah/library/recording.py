@@ -96,7 +96,7 @@ def _headers(connection: TapConnection) -> Headers:
     nothing = np.zeros(connection.ours.size, np.int64)
     syn = (column("flags") & SYN) != 0
 
-    def said(name: str, of: str) -> Integers:
+    def option(name: str, of: str) -> Integers:
         found = np.full(connection.ours.size, -1, np.int64)
         for side, mine in (("sender", connection.ours), ("receiver", ~connection.ours)):
             options = connection.options[side]
@@ -105,9 +105,9 @@ def _headers(connection: TapConnection) -> Headers:
         return found if of == "value" else np.maximum(found, 0)
 
     options = TcpOptions(
-        mss_bytes=said("mss_bytes", "value"),
-        scale=said("scale", "value"),
-        sack_permitted=said("sack_permitted", "flag"),
+        mss_bytes=option("mss_bytes", "value"),
+        scale=option("scale", "value"),
+        sack_permitted=option("sack_permitted", "flag"),
         time_stamps=column("has_stamps"),
         stamp=column("stamp"),
         echo=column("echo"),
@@ -142,7 +142,7 @@ class Recording(Data):
     run.
 
     Columns have the same names as for runs; what a recording cannot show is null. The files are read when the first
-    table is used. Problems in a file become warnings; a file that is no recording raises HowdahError.
+    table is used. Problems in a recording become warnings; any other file raises HowdahError.
     """
 
     @cached_property
@@ -203,7 +203,7 @@ class Recording(Data):
     def axes(self) -> list[str]:
         return list(axis_columns())
 
-    def _told_apart(self, options: dict[str, Any]) -> list[str]:
+    def _differing_axes(self, options: dict[str, Any]) -> list[str]:
         return ["algorithm", *(["run"] if len(self.paths) > 1 and options.get("x") != "run" else [])]
 
     @property

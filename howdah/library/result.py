@@ -21,13 +21,33 @@ from howdah.record.model import Scalar
 from howdah.record.result import Run
 from howdah.record.table import FLOW_NAME, Axes
 
-RUN = "run directory"  # has a blank, as no axis has
+RUN = "run directory"  # contains a space, so it cannot clash with an axis
 Types = dict[str, pa.DataType]
 _NUMBERS: dict[str, pa.DataType] = {"flow": pa.int32(), FLOW_NAME: TEXT}
-_PIECE = 1 << 15  # rows that are dictionaries at once
+_PIECE = 1 << 15  # rows held as dictionaries at once
 _EXIT = "exit_"
-# Of an exit, beside what is called so: what it cost, and what the decision was.
+# Measures in the table of exits besides exit_…: what the exit cost, and the decision to exit.
 _WITH_EXITS = ("decision_time_s", "decision_cwnd_packets", "overshoot_packets", "retransmitted_packets")
+
+
+_RUN_COLUMNS: Types = {
+    RUN: TEXT,
+    "status": TEXT,
+    "verdict": TEXT,
+    "counts": pa.bool_(),
+    "problem": pa.string(),
+    "started": pa.string(),
+    "wall_s": pa.float64(),
+    "virtual_s": pa.float64(),
+    "data_kept": pa.bool_(),
+    "directory": pa.string(),
+    "flows": pa.int64(),
+    "rate_bits_per_second": pa.int64(),
+    "rtt_us": pa.int64(),
+    "buffer_bytes": pa.int64(),
+    "bdp_packets": pa.int64(),
+    "loss_ratio": pa.float64(),
+}
 
 
 def _of_run(run: Run) -> dict[str, Scalar]:
@@ -36,54 +56,36 @@ def _of_run(run: Run) -> dict[str, Scalar]:
 
 def run_rows(runs: list[Run], axes: Types) -> pa.Table:
     """One row per run. Columns of the path and of times carry their units."""
-    rows = []
-    for run in runs:
-        said = run.provenance
-        row: dict[str, Scalar] = {
-            **_of_run(run),
-            "status": run.status,
-            "verdict": run.verdict_name,
-            "counts": run.counts,
-            "problem": run.problem,
-            "started": said.started,
-            "wall_s": said.wall_s,
-            "virtual_s": said.virtual_s,
-            "data_kept": run.data_kept,
-            "directory": str(run.directory.path),
-        }
-        if run.plan is not None:
-            path = run.plan.path
-            row |= {
-                "flows": len(run.plan.flows),
-                "rate_bits_per_second": path.rate_bits_per_second,
-                "rtt_us": path.rtt_us,
-                "buffer_bytes": path.buffer_bytes,
-                "bdp_packets": path.bdp_packets,
-                "loss_ratio": path.loss_ratio,
-            }
-        rows.append(row)
-    types = {
-        **axes,
-        RUN: TEXT,
-        "status": TEXT,
-        "verdict": TEXT,
-        "counts": pa.bool_(),
-        "problem": pa.string(),
-        "started": pa.string(),
-        "wall_s": pa.float64(),
-        "virtual_s": pa.float64(),
-        "data_kept": pa.bool_(),
-        "directory": pa.string(),
-        "flows": pa.int64(),
-        "rate_bits_per_second": pa.int64(),
-        "rtt_us": pa.int64(),
-        "buffer_bytes": pa.int64(),
-        "bdp_packets": pa.int64(),
-        "loss_ratio": pa.float64(),
-    }
+    types = {**axes, **_RUN_COLUMNS}
     units = {name: unit.name for name in types if name not in axes and (unit := unit_by_suffix(name)) is not None}
     units["loss_ratio"] = "ratio"
-    return table(rows, types, units)
+    return table([_run_row(run) for run in runs], types, units)
+
+
+def _run_row(run: Run) -> dict[str, Scalar]:
+    row: dict[str, Scalar] = {
+        **_of_run(run),
+        "status": run.status,
+        "verdict": run.verdict_name,
+        "counts": run.counts,
+        "problem": run.problem,
+        "started": run.provenance.started,
+        "wall_s": run.provenance.wall_s,
+        "virtual_s": run.provenance.virtual_s,
+        "data_kept": run.data_kept,
+        "directory": str(run.directory.path),
+    }
+    if run.plan is not None:
+        path = run.plan.path
+        row |= {
+            "flows": len(run.plan.flows),
+            "rate_bits_per_second": path.rate_bits_per_second,
+            "rtt_us": path.rtt_us,
+            "buffer_bytes": path.buffer_bytes,
+            "bdp_packets": path.bdp_packets,
+            "loss_ratio": path.loss_ratio,
+        }
+    return row
 
 
 def _of_measure(run: Run, axes: Axes, row: MetricRow) -> dict[str, Scalar]:
@@ -218,5 +220,5 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
     if column.null_count == len(column):
         return pa.nulls(len(column), field.type)
     if (column.type, field.type) in ((pa.int64(), pa.float64()), (pa.int64(), pa.string()), (TEXT, pa.string())):
-        return column.cast(field.type)  # raises ValueError for an integer that no float is
+        return column.cast(field.type)  # raises ValueError for an integer that no float can represent
     raise ValueError(f"{field.name} is of type {column.type}, not {field.type}")

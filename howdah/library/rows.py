@@ -68,16 +68,15 @@ class Rows:
     def where(self, condition: pc.Expression | None = None, /, **values: Any) -> Rows:
         """Keep the rows that satisfy a pyarrow expression and have the given column values.
 
-        A list of values matches any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. Pass a column whose
-        name is no Python identifier in a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for an
-        unknown column.
+        A list of values matches any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. Pass a column with a
+        dot in its name in a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for an unknown column.
         """
-        self._known(values)
+        self._check_known(values)
         parts = [] if condition is None else [condition]
         for name, value in values.items():
             column = self.dataset.schema.field(name)
             several = isinstance(value, list | tuple | set | frozenset)
-            # A dictionary column is compared as its texts.
+            # Compare a dictionary column by its texts.
             field = ds.field(name).cast(pa.string()) if pa.types.is_dictionary(column.type) else ds.field(name)
             if value is None:
                 parts.append(field.is_null())
@@ -86,17 +85,17 @@ class Rows:
         whole = self._condition
         for part in parts:
             whole = part if whole is None else whole & part
-        return self._narrower(self._columns, whole)
+        return self._narrowed(self._columns, whole)
 
     def select(self, *columns: str) -> Rows:
         """Keep only these columns, in this order."""
-        self._known(columns)
-        return self._narrower(columns, self._condition)
+        self._check_known(columns)
+        return self._narrowed(columns, self._condition)
 
-    def _narrower(self, columns: Sequence[str] | None, condition: pc.Expression | None) -> Rows:
+    def _narrowed(self, columns: Sequence[str] | None, condition: pc.Expression | None) -> Rows:
         return Rows(self._name, lambda: self.dataset, columns, condition)
 
-    def _known(self, names: Any) -> None:
+    def _check_known(self, names: Any) -> None:
         there = self.dataset.schema.names
         for name in names:
             if name not in there:
