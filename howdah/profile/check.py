@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile's fields mean together: algorithms that exist and can share a kernel, files that are there."""
+"""Checks that span several fields of a profile: algorithms exist and can share a kernel, and files exist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ MOST_CHANGES_TOGETHER = 2_000_000
 
 
 def count_changes(scenario: Scenario) -> dict[Path_, int]:
-    """The changes that each field asks for at the most, by the field's place. A trace counts its own."""
+    """An upper bound on the number of path changes in one run, by the field that causes them. A trace is limited by its
+    own reader."""
     path = scenario.path
     counts: dict[Path_, int] = {("path", "schedule"): len(path.schedule)}
     if path.delay_variation is not None:
@@ -42,7 +43,7 @@ def _times(scenario: Scenario, interval_us: int) -> int:
 
 
 def check_changes(scenario: Scenario, document: Document) -> None:
-    """Refuse a run whose path changes very often. Raises ProfileError at the field that asks for most of it."""
+    """Raise ProfileError if the path of one run changes too often, at the field that contributes most."""
     counts = count_changes(scenario)
     total = sum(counts.values())
     if total <= MOST_CHANGES:
@@ -54,9 +55,8 @@ def check_changes(scenario: Scenario, document: Document) -> None:
 
 
 def check_changes_together(runs: Iterable[tuple[Scenario, int]], document: Document) -> None:
-    """Refuse a sweep whose plans would not fit into memory together; ``runs`` are scenarios and how often each is run.
-
-    Raises ProfileError.
+    """Raise ProfileError if the plans of a whole sweep would not fit into memory; ``runs`` are scenarios and their
+    numbers of runs.
     """
     total = sum(sum(count_changes(scenario).values()) * count for scenario, count in runs)
     if total > MOST_CHANGES_TOGETHER:
@@ -69,7 +69,7 @@ _WHERE_LISTED = "howdah list algorithms shows them; your own need a modules: or 
 
 
 def check_scenario(scenario: Scenario, document: Document, directory: Path) -> dict[str, Algorithm]:
-    """Check one point of the sweep; returns every algorithm it uses by name. Raises ProfileError."""
+    """Check one point of the sweep. Return every algorithm that it uses, by name. Raises ProfileError."""
     check_modules(scenario, document, directory)
     _check_kernel(scenario, document, directory)
     _check_stacks(scenario, document, directory)
@@ -132,7 +132,7 @@ def _table(scenario: Scenario, document: Document, directory: Path) -> dict[str,
 
 
 def _whose_start_up(name: str, section: AlgorithmSection, where: str) -> str | None:
-    """The kernel's name of the algorithm whose start-up one with a kernel name of its own has."""
+    """The kernel name of the built-in algorithm that ``like`` names: the declared algorithm has the same start-up."""
     if section.like is None:
         return None
     own = [known for known in ALGORITHMS.values() if known.builtin]
@@ -147,7 +147,7 @@ def _whose_start_up(name: str, section: AlgorithmSection, where: str) -> str | N
 def _alike(
     name: str, section: AlgorithmSection, table: dict[str, Algorithm], built: Collection[str], where: str
 ) -> Algorithm:
-    """A known algorithm, or one declared before, under a name of its own and with other parameters."""
+    """The algorithm that ``like`` names (known, or declared earlier), under a new name and with other parameters."""
     known = table.get(str(section.like))
     if known is None:
         hint = meant(str(section.like), table, _WHERE_LISTED, both=True)
@@ -183,7 +183,8 @@ def _declared(name: str, section: AlgorithmSection, built: Mapping[str, Brought]
 
 
 def _check_mixture(used: dict[str, Algorithm], added: Algorithm, where: str) -> None:
-    """A run has one kernel: one module behind each of its names, and one setting of each module's parameters."""
+    """Raise ProfileError unless ``added`` can share a kernel with the algorithms ``used``: one kernel has one module
+    per kernel name, and one set of parameters per module."""
     for other in used.values():
         if other.name == added.name:
             continue
@@ -213,7 +214,7 @@ def _check_kernel(scenario: Scenario, document: Document, directory: Path) -> No
 
 
 def _check_stacks(scenario: Scenario, document: Document, directory: Path) -> None:
-    """Raise ProfileError for the name or the file of a stack that is none."""
+    """Raise ProfileError for a stack that is unknown, or whose file does not describe one."""
     named: list[tuple[str | None, Path_]] = [
         (scenario.receiver.stack, ("receiver", "stack")),
         (scenario.sender.stack, ("sender", "stack")),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims: what the runs of a profile are expected to show. docs/claims.md fixes the words; howdah/judge judges them."""
+"""The section ``claims``: what the runs are expected to show. docs/claims.md defines the words; howdah/claim judges
+them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ LEAST_RANKS = 3
 
 
 def _quantity(value: object) -> str:
-    """As it was written; howdah/claim/judging.py reads it in the unit of the metric."""
+    """The quantity as it was written; howdah/claim/judging.py parses it in the metric's unit."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected a number with its unit, such as 12.9 Mbit/s, not {value!r}")
     return str(value)
@@ -84,7 +85,7 @@ class RangeSection(Section):
 
     @property
     def given(self) -> list[str]:
-        """The forms that are given."""
+        """Names of the forms that are given."""
         return [name for name in _NUMERIC if getattr(self, name) is not None]
 
     @model_validator(mode="after")
@@ -150,12 +151,12 @@ class ExpectSection(RangeSection):
 
     @property
     def form(self) -> str:
-        """The one form that is given."""
+        """The name of the one form that is given."""
         return self._forms()[0]
 
     @property
     def counts(self) -> bool:
-        """Whether it counts the repetitions in which it holds, and does not judge their mean."""
+        """Whether the claim counts the repetitions in which it holds, instead of judging their mean."""
         return self.is_ is not None or self.in_at_least is not None
 
     @property
@@ -214,7 +215,7 @@ def _expect(value: object) -> object:
 
 
 class _WordOrSection:
-    """In the schema, a word stands where a section may."""
+    """Adds to the schema that a word may replace the section."""
 
     def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [{"enum": list(WORDS)}, handler(core)]}
@@ -256,7 +257,7 @@ class ClaimSection(Section):
 
     @property
     def metrics(self) -> set[str]:
-        """Names of the measures that it is about."""
+        """Names of the measures that the claim is about."""
         return {side.metric for side in (self.value, self.than) if side is not None and side.metric is not None}
 
     @model_validator(mode="before")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section ``collect`` of a profile: a field for each collector, checked against those that are registered."""
+"""The section ``collect``: one field per registered collector."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CoreCollectSection(Section):
 
     @property
     def intervals_us(self) -> dict[str, int]:
-        """Of the collectors that read at an interval and are on."""
+        """Reading intervals by collector, in microseconds, without those that are off."""
         asked: dict[str, int | None] = {name: getattr(self, each.word) for name, each in registered().items()}
         return {name: us for name, us in asked.items() if us is not None}
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further runs of the same experiment: controls, each with one mechanism changed, to tell why a claim fails; and
-unknowns, fields that a source leaves open, each with its values fixed before the first run.
+"""Additional runs of an experiment: controls, which each change one mechanism to tell why a claim fails, and the grid
+of unknowns.
 
-The profile's own value of an unknown is the default. The grid is every other combination of the values. Its runs are
-made where a claim fails at the default, or where they are asked for; docs/claims.md says how claims are judged over it.
+An unknown is a field that a source leaves open; its values are fixed before the first run, and the profile's own value
+is the default. The grid is every other combination of values. Its runs are made if a claim fails at the default, or on
+request; docs/claims.md says how claims are judged over it.
 """
 
 from __future__ import annotations
@@ -48,24 +49,24 @@ class ControlSection(Section):
 
 
 def axis_key(value: Any) -> str:
-    """What two spellings of an axis' value have in common: ``100 ms`` and ``100ms`` are the same point.
+    """A form of an axis' value that is the same for all its spellings: ``100 ms`` and ``100ms`` are one point.
 
-    A quantity may also have the spelling of a run's name: ``400mbit``, ``1mb``, ``0.5percent``. No two units differ in
-    capitals alone.
+    A quantity may also be spelled as in a run's name: ``400mbit``, ``1mb``, ``0.5percent``. No two units differ only in
+    case.
     """
     text = "".join(str(value).split())
     return slug_of(text) if _QUANTITY.fullmatch(text) else text
 
 
 def control_document(document: Document, name: str, control: ControlSection) -> Document:
-    """The profile as this control runs it. Raises ProfileError where a setting is not one value."""
+    """The profile with the control's settings applied. Raises ProfileError for a setting that sweeps."""
     return changed_document(document, control.set, ("controls", name, "set"), f"the control {name}")
 
 
 def changed_document(document: Document, settings: AnySettings, at: Path_, who: str) -> Document:
-    """The profile with ``settings`` in it, which stand at ``at`` and are those of ``who``.
+    """A copy of the profile with ``settings`` applied. They are written at ``at``; ``who`` names their owner in errors.
 
-    Raises ProfileError where a setting is not one value.
+    Raises ProfileError for a setting that sweeps.
     """
     changed = document.copy()
     for field, value in settings.items():
@@ -83,7 +84,7 @@ def changed_document(document: Document, settings: AnySettings, at: Path_, who: 
 
 
 def control_axes(document: Document, axes: list[Axis], at: AxisValues) -> list[Axis] | None:
-    """The axes of the sweep with the values that ``at`` leaves; None if it leaves no point."""
+    """The axes of the sweep restricted to the values that ``at`` selects; None if no point is left."""
     found = []
     for axis in axes:
         wanted = _wanted(at, axis.name)
@@ -110,9 +111,8 @@ def _single(document: Document, name: str) -> Any:
 
 
 def check_at(document: Document, written: list[Axis], at: AxisValues, place: Path_) -> None:
-    """Every axis and value of ``at``, which stands at ``place``, is one of the sweep as it was written.
-
-    Raises ProfileError.
+    """Raise ProfileError unless every axis and value of ``at``, which is written at ``place``, is one of the written
+    sweep.
     """
     axes = {axis.name: [str(value) for value in axis.values] for axis in written}
     for axis, wanted in at.items():
@@ -131,9 +131,9 @@ def check_at(document: Document, written: list[Axis], at: AxisValues, place: Pat
 
 
 def control_points(document: Document, axes: list[Axis] | None, name: str) -> Sequence[Point]:
-    """The points of a control. ``document`` is that of ``control_document``; ``axes`` those of ``control_axes``.
+    """The points of a control, from the results of ``control_document`` and ``control_axes``.
 
-    An axis that ``set`` replaces is none any more: its points fall together.
+    An axis that ``set`` replaces is dropped, so its points become one.
     """
     if axes is None:
         return ()
@@ -151,7 +151,7 @@ def control_points(document: Document, axes: list[Axis] | None, name: str) -> Se
 
 
 def count_control_cells(axes: list[Axis] | None, changed: Document, repetitions: int) -> int:
-    """How many runs a control adds."""
+    """The number of runs that a control adds."""
     left = [axis.path for axis in find_axes(changed)]
     return 0 if axes is None else math.prod(len(axis.values) for axis in axes if axis.path in left) * repetitions
 
@@ -212,7 +212,8 @@ class UnknownsSection(Section):
 
 @dataclass(frozen=True)
 class GridPoint:
-    """A combination of values. ``at`` has every unknown with its value in words; ``settings`` is what it changes."""
+    """One combination of values. ``at`` has every unknown with its value in words; ``settings`` are the fields to
+    change."""
 
     at: dict[str, str]
     settings: AnySettings
@@ -222,17 +223,17 @@ class GridPoint:
 
     @property
     def label(self) -> str:
-        """What its runs have as value of the axis ``unknown``."""
+        """The value of the axis ``unknown`` in this point's runs."""
         return ", ".join(f"{name} {value}" for name, value in self.at.items())
 
 
 def default_point(document: Document, unknowns: UnknownsSection) -> GridPoint:
-    """The profile as it is written."""
+    """The point of the profile as written: every unknown has its default."""
     return GridPoint({name: _default(document, each) for name, each in unknowns.fields.items()}, {})
 
 
 def grid(document: Document, unknowns: UnknownsSection) -> list[GridPoint]:
-    """Every combination but the default. A value that is the default is no further one."""
+    """Every combination of values except the default. A value equal to the default is not counted twice."""
     choices = []
     for name, each in unknowns.fields.items():
         default = _default(document, each)
@@ -253,9 +254,9 @@ def _default(document: Document, each: UnknownSection) -> str:
 
 
 def check_unknowns(document: Document, unknowns: UnknownsSection, repetitions: Any) -> list[GridPoint]:
-    """The grid, of a bare document. Raises ProfileError for a swept field, a grid too large, or too many repetitions.
+    """The grid. Raises ProfileError for an unknown that is swept, a grid that is too large, or wrong repetitions.
 
-    ``document`` is the profile without the sections of the experiment, with the places of all.
+    ``document`` is the profile without the sections of ``ExperimentSections``, but with the places of all of them.
     """
     swept = [axis.name for axis in find_axes(document)]
     for name, each in unknowns.fields.items():
@@ -279,14 +280,14 @@ def check_unknowns(document: Document, unknowns: UnknownsSection, repetitions: A
 
 
 def unknown_document(document: Document, point: GridPoint) -> Document:
-    """The profile as a point of the grid has it. Raises ProfileError where a setting is not one value."""
+    """The profile with the settings of a grid point applied. Raises ProfileError for a setting that sweeps."""
     return changed_document(document, point.settings, ("unknown",), "what is unknown")
 
 
 def unknown_points(changed: Document, axes: list[Axis], unknowns: UnknownsSection, point: GridPoint) -> Sequence[Point]:
     """The points of the sweep at one point of the grid; their runs have the axis ``unknown``.
 
-    ``changed`` is of ``unknown_document``, ``axes`` are those of the profile.
+    ``changed`` is the result of ``unknown_document``; ``axes`` are those of the profile.
     """
 
     def change(each: Point) -> Point:
@@ -300,11 +301,11 @@ def unknown_points(changed: Document, axes: list[Axis], unknowns: UnknownsSectio
 def count_grid_cells(
     document: Document, axes: list[Axis], unknowns: UnknownsSection, found: list[GridPoint], repetitions: int
 ) -> int:
-    """How many runs the grid adds."""
+    """The number of runs that the grid adds."""
     restricted = _restricted(document, axes, unknowns)
     return 0 if restricted is None else len(found) * count_cells(restricted, unknowns.repetitions or repetitions)
 
 
 def _restricted(document: Document, axes: list[Axis], unknowns: UnknownsSection) -> list[Axis] | None:
-    """The axes of the sweep as they are made on the grid; None if no point is left."""
+    """The axes of the sweep that the grid runs; None if no point is left."""
     return control_axes(document, axes, unknowns.at)

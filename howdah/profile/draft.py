@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profile to begin with: from a few answers, commented, and checked before it is written."""
+"""Write a first profile from a few answers: commented, and checked before it is saved."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CONNECTIONS, _PAIRS = 200, 10  # of a group whose sizes are drawn
 
 @dataclass(frozen=True)
 class Draft:
-    """What a person has said, as it was typed; ``like`` names a path to take instead of ``rate`` and ``rtt``."""
+    """A user's answers, as typed. ``like`` names a path to copy instead of giving ``rate`` and ``rtt``."""
 
     name: str
     rate: str = "100 Mbit/s"
@@ -70,7 +70,7 @@ def _quantity(annotation: Any) -> Callable[[str], str]:
 
 
 def _several_quantities(annotation: Any) -> Callable[[str], str]:
-    """One quantity, or several with commas between them: a sweep."""
+    """A check of one quantity, or of several separated by commas, which make a sweep."""
     check = _quantity(annotation)
 
     def each(text: str) -> str:
@@ -85,12 +85,12 @@ check_loss, _check_listed = _several_quantities(Ratio), _several_quantities(Byte
 
 
 def is_drawn(text: str) -> bool:
-    """Whether sizes are a distribution: a published one, or a file of them."""
+    """Whether sizes are drawn from a distribution: a published one, or a .csv file."""
     return text in PUBLISHED_SIZES or text.lower().endswith(".csv")
 
 
 def check_sizes(text: str) -> str:
-    """One size, several with commas between them, or a distribution."""
+    """Check one size, several separated by commas, or the name of a distribution. Raises ProfileError."""
     text = text.strip()
     if is_drawn(text):
         if text not in PUBLISHED_SIZES:
@@ -103,7 +103,7 @@ def check_sizes(text: str) -> str:
 
 
 def check_algorithms(text: str) -> tuple[str, ...]:
-    """Names with commas between them. Raises ProfileError for one that is not known, or comes twice."""
+    """Split names at commas. Raises ProfileError for a name that is unknown or given twice."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise ProfileError("expected the name of an algorithm", hint=_LISTED)
@@ -122,7 +122,7 @@ def check_count(text: str, most: int) -> int:
 
 
 def check_outage(text: str) -> str:
-    """Its length and when it begins: ``100 ms at 3 s``."""
+    """Check an outage, its length and its begin: ``100 ms at 3 s``. Raises ProfileError."""
     length, word, begins = text.partition(" at ")
     if not word:
         raise ProfileError(f"expected how long and when, not {text!r}", hint="for example: 100 ms at 3 s")
@@ -130,7 +130,7 @@ def check_outage(text: str) -> str:
 
 
 def check_background(text: str) -> str:
-    """How many flows, or a distribution of sizes. No text: none."""
+    """Check how many flows there are, or a distribution of sizes. Empty means no background."""
     text = text.strip()
     if is_drawn(text):
         return check_sizes(text)
@@ -151,15 +151,15 @@ def check_repetitions(text: str) -> int:
 
 
 def write(draft: Draft, file: Path) -> Profile:
-    """As :func:`write_text`, from what a person has said."""
+    """Write the profile of a draft; see :func:`write_text`."""
     return write_text(text(draft, file), file)
 
 
 def write_text(content: str, file: Path) -> Profile:
-    """Write a profile to a file that is not there yet, and return it as it is read.
+    """Write a profile to a new file, and load it.
 
-    Nothing is written where the profile would be refused. Raises ProfileError, and HowdahError where the file exists or
-    cannot be written.
+    A profile that would be refused is not written. Raises ProfileError, and HowdahError if the file exists or cannot be
+    written.
     """
     if os.path.lexists(file):
         raise _exists(file)
@@ -188,7 +188,7 @@ def _exists(file: Path) -> HowdahError:
 
 
 def text(draft: Draft, file: Path) -> str:
-    """The profile as YAML, with a comment on every line that a person may want to change."""
+    """The profile as YAML, with a comment on every line that a user may want to change."""
     lines = [
         f"# yaml-language-server: $schema={_schema_from(file.parent)}",
         "#",
@@ -213,9 +213,9 @@ def text(draft: Draft, file: Path) -> str:
 
 
 def _schema_from(directory: Path) -> str:
-    """Relative within a checkout, so that the profile can be committed there.
+    """The schema's address for an editor: relative within a checkout, so that the profile can be committed there.
 
-    Editors take the name up to the first space, and read an address with what stands for a space in it.
+    Editors read the address up to the first space, so a path with spaces is given as a URI.
     """
     directory = directory.resolve()
     if CHECKOUT is not None and directory.is_relative_to(CHECKOUT):
@@ -276,7 +276,7 @@ def _flows(draft: Draft, file: Path) -> list[str]:
 
 
 def _single(draft: Draft, *, written: bool) -> list[str]:
-    """The flows that are not of a group; ``written``: also the one that a profile without groups has by itself."""
+    """The flows outside groups. With ``written``, also the one flow that a profile without groups has by default."""
     size = f"size: {_one_or_list(draft.sizes.split(', '))}" if draft.sizes else ""
     if draft.flows == 1:
         if size:
@@ -289,7 +289,7 @@ def _single(draft: Draft, *, written: bool) -> list[str]:
 
 
 def _group(draft: Draft, name: str, sizes: str, file: Path) -> str:
-    """Its connections start in the first two thirds of the run, on average."""
+    """A group whose connections start within the first two thirds of the run, on average."""
     count = draft.flows if draft.flows > 1 and name == "transfers" else _CONNECTIONS
     apart_us = max(_whole(2 * parse_duration(draft.duration) // (_SHARE_OF_DURATION * count)), 1)
     kind = "published" if sizes in PUBLISHED_SIZES else "file"
@@ -303,13 +303,13 @@ def _group(draft: Draft, name: str, sizes: str, file: Path) -> str:
 
 
 def _whole(duration_us: int) -> int:
-    """In seconds or milliseconds, where it has at least one."""
+    """Round down to whole seconds, or to whole milliseconds if it is less than a second."""
     whole_us = next((unit for unit in (1_000_000, 1000) if duration_us >= unit), 1)
     return duration_us - duration_us % whole_us
 
 
 def _claim(draft: Draft) -> list[str]:
-    """A claim in comments."""
+    """An example claim, as comments."""
     at = _at(draft)
     if is_drawn(draft.sizes):
         return [
@@ -333,7 +333,8 @@ def _repeated(repetitions: int) -> str:
 
 
 def _at(draft: Draft) -> str:
-    """The first value of everything that is swept: a claim is about one point, unless it says each."""
+    """The claim's ``at``: the first value of every swept field, because a claim is about one point unless it has
+    ``each``."""
     lists = {"algorithm": list(draft.algorithms), "path.buffer": draft.buffer.split(", ")}
     lists |= {"path.reverse_rate": draft.reverse_rate.split(", "), "path.loss": draft.loss.split(", ")}
     if not is_drawn(draft.sizes):
@@ -352,7 +353,7 @@ _COMMENT_AT = 34
 
 
 def tidy(line: str) -> str:
-    """Comments begin in one column, or two spaces behind a longer line."""
+    """Align comments to one column, or two spaces after a longer line."""
     code, mark, comment = line.partition(" # ")
     if not mark or not code.strip() or code.lstrip().startswith("#"):
         return line

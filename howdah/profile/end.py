@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ends of the path as fields of a profile: what the senders are, what the receivers are, and how the network
-stack of every host is set.
+"""The two ends of the path in a profile: senders, receivers, and the settings of every host's network stack.
 
-``sender: of-2007`` is the senders of another time as one bundle of settings: a list of fields of a profile with their
-values. It fills in what the profile leaves open, before anything is checked, so that each setting can still be given
-another value. What a bundle cannot set is that of the kernel: the repair of losses is another kernel's
-(``kernel: debian-6.12+of-2007``).
+``sender: of-2007`` is a bundle of settings that makes senders behave like those of an earlier time. It fills in fields
+that the profile leaves open, before anything is checked, so each of them can still be overridden. Behaviour that no
+setting controls, such as loss recovery, needs another kernel (``kernel: debian-6.12+of-2007``).
 """
 
 from __future__ import annotations
@@ -27,9 +25,10 @@ TODAY: Final = "linux"  # the run's kernel as it is
 
 @dataclass(frozen=True)
 class Setting:
-    """``field`` is dotted, as overrides have it; ``flows`` stands for every flow, background and group.
+    """One setting of a bundle. ``field`` is dotted, as in overrides; ``flows`` means every flow, background flow and
+    group.
 
-    ``value`` is what a profile would say; ``source`` tells why it is that of the time.
+    ``value`` is written as in a profile; ``source`` is the evidence for that value at that time.
     """
 
     field: str
@@ -93,9 +92,9 @@ BUNDLES: dict[str, tuple[Setting, ...]] = {
 
 
 def take_sender(document: Document) -> None:
-    """Complete the data of one point of the sweep by what its ``sender`` names, in place.
+    """Fill in the settings of the bundle that ``sender`` names, in place, for one point of the sweep.
 
-    What is not a name of a bundle stays for the check of the field.
+    Any other name is left for the check of the field.
     """
     name = document.data.get("sender")
     if isinstance(name, dict):
@@ -106,8 +105,8 @@ def take_sender(document: Document) -> None:
 
 
 def in_force(name: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What each setting of a sender is where ``values`` has it of the run, by field: ``value``, and ``instead_of`` what
-    the bundle says where the profile says otherwise; ``what`` and ``source`` are the bundle's."""
+    """The bundle's settings as a run has them, by field. ``values`` are the run's. Each has ``value``, ``what``,
+    ``source``, and ``instead_of``, the bundle's value, if the profile overrides it."""
     found = {}
     for setting in BUNDLES.get(name, ()):
         value = values[setting.field]
@@ -117,7 +116,7 @@ def in_force(name: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
-    """The sections that hold a field, made where they are missing, and its name there."""
+    """Every section that holds the field, created if missing, with the field's name in it."""
     data = document.data
     first, _, rest = field.partition(".")
     if first == "flows":
@@ -141,7 +140,7 @@ def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
 
 
 def _steps(field: str) -> list[str]:
-    """``host.sysctls.net.ipv4.tcp_sack`` has three: a sysctl's name has dots of its own."""
+    """The parts of a dotted name. ``host.sysctls.net.ipv4.tcp_sack`` has three: a sysctl's name contains dots."""
     first, sysctls, name = field.partition(".sysctls.")
     return [*first.split("."), "sysctls", name] if sysctls else field.split(".")
 

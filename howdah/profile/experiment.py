@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile says of its runs together: what --quick leaves out, controls, claims, figures, a recording.
+"""The sections of a profile that concern all its runs together: quick, controls, unknown, claims, figures, search,
+recorded.
 
-These sections are taken off the document before its sweep is expanded: they enter no plan and no run's key.
+They are removed from the document before its sweep is expanded, so they affect no plan and no run's key.
 """
 
 from __future__ import annotations
@@ -108,13 +109,13 @@ SECTIONS = tuple(ExperimentSections.model_fields)
 
 
 def bare(document: Document) -> Document:
-    """A copy of the document without these sections; the places of all are kept."""
+    """A copy of the document without the sections of ``ExperimentSections``. The places of all values are kept."""
     data = {name: value for name, value in document.data.items() if name not in SECTIONS}
     return Document(data, document.places, document.text).copy()
 
 
 def read_sections(document: Document) -> ExperimentSections:
-    """The sections of a document, each by itself checked. Raises ProfileError."""
+    """Read and check the document's ``ExperimentSections``, each by itself. Raises ProfileError."""
     given = {name: document.data[name] for name in SECTIONS if document.data.get(name) is not None}
     try:
         return ExperimentSections.model_validate(given)
@@ -123,7 +124,7 @@ def read_sections(document: Document) -> ExperimentSections:
 
 
 def sections_of_text(text: str, name: str) -> ExperimentSections:
-    """The sections of a profile's text alone, as an experiment's directory keeps it; ``name`` is that of the file."""
+    """The ``ExperimentSections`` of a profile's text; ``name`` is the file's name in errors. Raises ProfileError."""
     data, places = parse_yaml(text, name)
     if not isinstance(data, dict):
         raise ProfileError("a profile is a mapping of fields", where=name)
@@ -131,7 +132,7 @@ def sections_of_text(text: str, name: str) -> ExperimentSections:
 
 
 def sections_of_experiment(directory: Path) -> ExperimentSections:
-    """The sections with which an experiment was run; none if its profile is not there."""
+    """The ``ExperimentSections`` an experiment was run with, from its directory; defaults if it has no profile.yaml."""
     file = directory / "profile.yaml"
     try:
         text = file.read_text(encoding="utf-8")
@@ -143,7 +144,7 @@ def sections_of_experiment(directory: Path) -> ExperimentSections:
 
 
 def names_of(figures_or_claims: Iterable[ClaimSection | FigureSection]) -> set[str]:
-    """The entries of the atlas that they belong to."""
+    """The atlas entries that the figures or claims belong to."""
     return {entry for item in figures_or_claims for entry in item.entry}
 
 
@@ -152,10 +153,11 @@ CROSS_CHECK = "cross_check"
 
 
 def apply_quick(document: Document) -> int | None:
-    """Set the fields of ``quick:`` in the document. Raises ProfileError for a field that would make other runs.
+    """Apply ``quick:`` to the document. Raises ProfileError for a setting that would make runs that the full sweep
+    lacks.
 
-    Returns how many of the profile's repetitions are left, where that is not for the document to say: a profile of one
-    repetition has other runs than the first of several has, which is perturbed.
+    Return the number of repetitions if it is reduced to one, else None. It is not set in the document: the first of
+    several repetitions is perturbed, and the only one is not.
     """
     fields = document.data.get("quick")
     if not isinstance(fields, dict) or not fields:
@@ -178,7 +180,7 @@ def apply_quick(document: Document) -> int | None:
 
 
 def _as_written(name: str, before: Any, value: Any) -> Any:
-    """A part of a sweep stays a sweep, and its values are spelled as the sweep spells them: plans hold both."""
+    """``value`` as a part of the sweep ``before``: a list, spelled as the sweep spells it, because plans hold both."""
     cases = name == CASE and isinstance(before, dict)
     if not isinstance(before, list) and not cases:
         return copy.deepcopy(value)
@@ -189,7 +191,7 @@ def _as_written(name: str, before: Any, value: Any) -> Any:
 
 
 def check_quick(document: Document) -> None:
-    """``quick`` leaves out values of axes and repetitions, and changes nothing else. Raises ProfileError."""
+    """Raise ProfileError unless ``quick`` only leaves out axis values, repetitions or the cross-check."""
     fields = document.data.get("quick")
     if not isinstance(fields, dict):
         return

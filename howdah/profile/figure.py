@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures that a profile asks for over the runs of its sweep: curves, bars, distributions, time lines and tables."""
+"""The section ``figures``: curves, bars, distributions, time lines and tables over the runs of a sweep."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EntryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,80}$"), 
 
 
 def _axis_value(value: object) -> object:
-    """As it was written: 6.10 is not 6.1."""
+    """The value as it was written: 6.10 is not 6.1."""
     if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, list | dict) for item in value)):
         raise ValueError("expected a value of the axis, or a list of values")
     return value
@@ -93,7 +93,7 @@ def _columns(value: object) -> object:
 
 
 class _MetricOrColumn:
-    """In the schema, a metric stands where a column may."""
+    """Adds to the schema that a metric may replace the column."""
 
     def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         several, axis = handler(core)["anyOf"]
@@ -125,7 +125,7 @@ class PaperSection(Section):
 
 
 class _PaperOrRows:
-    """In the schema, the rows of a table stand where ``points`` may (``FigureSection._paper_of_a_table``)."""
+    """Adds to the schema that a table's rows may replace ``points`` (``FigureSection._paper_of_a_table``)."""
 
     def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         numbers = {"type": "object", "additionalProperties": {"type": ["number", "string"]}}
@@ -189,7 +189,7 @@ class FigureSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _paper_of_a_table(cls, data: Any) -> Any:
-        """Of a table the numbers may stand in ``paper`` without ``points`` between."""
+        """Accept a table's numbers directly in ``paper``, without ``points``."""
         paper = data.get("paper") if isinstance(data, dict) else None
         if isinstance(paper, dict) and data.get("kind") == "table" and "points" not in paper:
             points = {key: value for key, value in paper.items() if key != "label"}

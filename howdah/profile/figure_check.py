@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether figures fit their profile: measures, flows, axes, values and printed numbers, before anything is run."""
+"""Checks figures against their profile before anything runs: measures, flows, axes, values and printed numbers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PER_CENT = Metric("ratio")
 
 
 class FigureCheck(ClaimCheck):
-    """What figures may refer to: the same as claims."""
+    """Checks figures against what they may refer to: the same as for claims."""
 
     def check_figures(self, figures: Sequence[FigureSection]) -> None:
-        """Raises ProfileError at the first figure that does not fit."""
+        """Raise ProfileError at the first figure that does not fit the profile."""
         for index, figure in enumerate(figures):
             self._place = ("figures", index)
             for entry in figure.entry:
@@ -49,7 +49,8 @@ class FigureCheck(ClaimCheck):
         self._printed(figure, metric)
 
     def _named(self, figure: FigureSection) -> dict[str, str]:
-        """Axes that the figure is drawn along, and where it says so. Raises ProfileError for one that is none."""
+        """The axes that the figure is drawn along, and the field that names each. Raises ProfileError for an unknown
+        axis."""
         found = dict.fromkeys(figure.rows, "rows")
         if isinstance(figure.columns, str):
             found[figure.columns] = "columns"
@@ -95,7 +96,7 @@ class FigureCheck(ClaimCheck):
             self._value(name, value, "columns")
 
     def _every_axis(self, figure: FigureSection, named: set[str]) -> None:
-        """An axis with several values is drawn along or fixed."""
+        """Raise ProfileError unless every axis with several values is drawn along or fixed."""
         for axis in self.axes:
             fixed = figure.at.get(axis.name)
             one = axis.name in figure.at and not (isinstance(fixed, list) and len(fixed) > 1)
@@ -126,7 +127,8 @@ class FigureCheck(ClaimCheck):
                     raise self._error(f"{of.name}: {error}", "paper", "points", row, column) from None
 
     def _places(self, figure: FigureSection) -> tuple[list[str], dict[str, Metric | None]]:
-        """Names of the lines (or rows), and of the places in one with the metric where it hangs on them."""
+        """The names of the figure's lines or rows, and those of the points or columns in each, with a column's
+        metric."""
         if figure.kind == "table":
             rows = [", ".join(row) for row in itertools.product(*(self._values(axis) for axis in figure.rows))]
             if isinstance(figure.columns, str):

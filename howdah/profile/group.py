@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of connections: a few lines of a profile that stand for many flows (howdah/plan/group.py makes them)."""
+"""The section ``groups``: a few lines of a profile that describe many flows (made by howdah/plan/group.py)."""
 
 from __future__ import annotations
 
@@ -246,7 +246,8 @@ class GroupSection(Section):
 
     @property
     def last_start_us(self) -> int:
-        """The latest start, microseconds after the epoch; of drawn intervals, which have no largest, the first."""
+        """The latest start of a connection, in microseconds after the epoch. Drawn intervals have no maximum, so it is
+        then the first start."""
         if self.arrivals != "regular":
             return self.start
         steps = (self.connections or 1) - 1

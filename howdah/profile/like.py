@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``path: {like: paths/geo, buffer: 2 bdp}``: a path taken from another profile, with some fields replaced."""
+"""``path: {like: paths/geo, buffer: 2 bdp}``: take a path from another profile and replace some fields."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _EXCLUSIVE = (
 
 
 def take_path(point: Point, directory: Path) -> Document:
-    """Complete the ``path`` of a point by what ``path.like`` names; its data is changed in place.
+    """Fill in the ``path`` of a point, in place, from the profile that ``path.like`` names.
 
-    Returns its document with the places of what was taken. Raises ProfileError.
+    Return the document, including the places of the fields taken. Raises ProfileError.
     """
     document = point.document
     path = document.data.get("path")
@@ -38,7 +38,8 @@ def take_path(point: Point, directory: Path) -> Document:
 
 
 def _completed(document: Document, taken: Document) -> Document:
-    """The document, with what its ``path`` lacks of the path ``taken`` and does not contradict, and their places."""
+    """The document with the fields and places of the path ``taken`` that its own ``path`` lacks and that do not
+    conflict with it."""
     path, places = document.data["path"], document.places
     for name in taken.data["path"].keys() - path.keys():
         if not any(name in group and path.keys() & set(group) for group in _EXCLUSIVE):
@@ -48,7 +49,7 @@ def _completed(document: Document, taken: Document) -> Document:
 
 
 def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> Document:
-    """The named profile with its ``path`` completed."""
+    """The named profile, with its own ``path.like`` resolved."""
     file = _find(name, directory, where)
     if file in before:
         raise ProfileError(
@@ -76,7 +77,7 @@ def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> Docu
 
 
 def _find(name: str, directory: Path, where: str) -> Path:
-    """A file beside the profile, or a shipped profile by its name below profiles/."""
+    """A file beside the profile, or a shipped profile by its name in profiles/."""
     tried = [written_path(base, name, where) for base in (directory, SHIPPED)]
     for candidate in (item for base in tried for item in (base, base.with_name(f"{base.name}.yaml"))):
         if is_there(candidate) and candidate.is_file():

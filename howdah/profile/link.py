@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``path.link``: a bottleneck that carries bytes at the instants of a trace: opportunities.
+"""``path.link``: a bottleneck that carries bytes at the instants of a trace, called opportunities.
 
-Every complaint names file and line.
+Every error names the file and line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class Opportunities:
-    """``times_us`` are those of the first round until the run ends, in order; ``count`` are in a whole round."""
+    """The opportunities of a trace. ``times_us`` are sorted, from the first round of the trace, up to the end of the
+    run; ``count`` is the number in a whole round."""
 
     times_us: array[int]
     count: int
@@ -53,7 +54,7 @@ class Opportunities:
 def read_opportunities(
     file: Path, interpolation: str | None, column: str | None, where: str, duration_us: int, opportunity_bytes: int
 ) -> Opportunities:
-    """``where`` is where the profile names the file. Raises ProfileError."""
+    """Read a link's trace. ``where`` is the place in the profile that names the file. Raises ProfileError."""
     try:
         if file.stat().st_size > LARGEST_FILE_BYTES:
             what = f"{file} is larger than {LARGEST_FILE_BYTES >> 20} MiB, too large for a trace"
@@ -96,7 +97,7 @@ def _text(content: bytes, file: Path, where: str) -> str:
 
 
 def _times_us(text: str, name: str) -> array[int]:
-    """Of Mahimahi's lines, as mm-link takes them: whole milliseconds, blanks before them, no line without."""
+    """Parse Mahimahi's lines as mm-link does: whole milliseconds, leading blanks allowed, no empty lines."""
     times = array("q")
     last = 0
     for number, line in enumerate(io.StringIO(text), start=1):  # a list of all would take ten times the file
@@ -133,7 +134,7 @@ def _of_times(times_us: array[int], name: str, duration_us: int, digest: str) ->
 def _of_rates(
     rates: MeasuredRates, name: str, linear: bool, duration_us: int, opportunity_bytes: int, digest: str
 ) -> Opportunities:
-    """One opportunity whenever the rates have let its bytes pass."""
+    """Place an opportunity whenever the integral of the rate reaches another ``opportunity_bytes``."""
     pieces = list(_pieces(rates, linear))
     bits = opportunity_bytes * 8
     total_bits = sum((begin + end) / 2 * length_s for _, length_s, begin, end in pieces)
@@ -165,7 +166,7 @@ def _of_rates(
 
 
 def _pieces(rates: MeasuredRates, linear: bool) -> Iterator[tuple[float, float, float, float]]:
-    """Begin and length in seconds, rate at the begin and at the end."""
+    """For each interval: its begin and length in seconds, and the rates at its begin and end."""
     times = [*rates.times_s, rates.end_s]
     values = [*rates.rates, rates.rates[-1]]
     for number, (begin, end) in enumerate(pairwise(times)):
@@ -173,7 +174,7 @@ def _pieces(rates: MeasuredRates, linear: bool) -> Iterator[tuple[float, float, 
 
 
 def _after(bits: float, begin: float, end: float, length_s: float) -> float:
-    """Seconds until so many bits have passed at a rate that changes evenly."""
+    """Seconds until ``bits`` have passed at a rate that changes linearly."""
     slope = (end - begin) / length_s
     if abs(slope) * length_s <= 1e-9 * max(begin, end):
         return min(bits / begin, length_s)
@@ -210,9 +211,10 @@ class LinkSection(ShortSection):
 
 @dataclass(frozen=True)
 class LinkTrace:
-    """Opportunities of a run: microseconds from each to the next, of the first round until the run ends.
+    """The opportunities of a run. ``gaps_us`` are the microseconds from each to the next, in the first round, up to the
+    end of the run.
 
-    ``in_file`` are those of a whole round, of which ``rate_bits_per_second`` is the mean, full frames counted.
+    ``in_file`` is the number in a whole round, and ``rate_bits_per_second`` their mean rate, counted in full frames.
     """
 
     file: str
@@ -225,7 +227,7 @@ class LinkTrace:
 
 
 def read_link(section: LinkSection, file: Path, where: str, duration_us: int, mtu_bytes: int) -> LinkTrace:
-    """``where`` is where the profile names the file. Raises ProfileError."""
+    """Read and check a link's trace. ``where`` is the place in the profile that names the file. Raises ProfileError."""
     try:
         if file.exists() and not file.is_file():
             raise ProfileError(f"{file} is not a regular file", where=where, hint=FORMS)
@@ -277,9 +279,9 @@ def _mean_rate(found: Opportunities, mtu_bytes: int) -> int:
 
 
 def take_links(document: Document, directory: Path) -> None:
-    """Give the ``path`` of a point the mean rates of its links; its data is changed in place. Raises ProfileError.
+    """Set the rates of a point's ``path``, in place, to the mean rates of its links' traces. Raises ProfileError.
 
-    What is wrong with other fields is said when they are checked.
+    Errors in other fields are left for their own check.
     """
     path = document.data.get("path")
     if not isinstance(path, dict):

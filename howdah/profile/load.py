@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a profile: text, overrides, sweep, fields, what they mean together. All is checked before anything runs."""
+"""Load a profile: parse it, apply overrides, expand the sweep, and check every field before anything runs."""
 
 from __future__ import annotations
 
@@ -60,13 +60,14 @@ def load(
     unknowns: bool = False,
     directory: Path | None = None,
 ) -> Profile:
-    """Read and check a profile; ``overrides`` are ``field.field=value`` texts, applied in order, after what ``quick``
-    leaves out. With ``unknowns`` it has the runs of the grid of ``unknown:``, too.
+    """Read and check a profile.
 
-    Relative paths in it start at ``directory``, by default its own.
+    ``overrides`` are ``field.field=value`` texts, applied in order. ``quick`` first applies the profile's ``quick:``
+    section. ``unknowns`` adds the runs of the grid of ``unknown:``. Relative paths in the profile start at
+    ``directory``, by default the profile's own.
 
-    A sweep of more than 1000 runs is refused unless ``confirmed_runs`` is their number. Raises ProfileError, which
-    names the file and line (or the override), what was expected and the nearest valid name.
+    A sweep of more than 1000 runs is refused unless ``confirmed_runs`` equals their number. Raises ProfileError, which
+    names the file and line (or the override), what was expected, and the nearest valid name.
     """
     path = Path(path)
     document = read_document(path)
@@ -138,7 +139,7 @@ def load(
 
 
 def _checked(some: Iterable[Point], directory: Path) -> list[PointScenario]:
-    """Points of the sweep, or of a control, as scenarios. Raises ProfileError."""
+    """Points of the sweep, or of a control, as checked scenarios. Raises ProfileError."""
     checked = []
     for point in some:
         whole = take_path(point, directory)
@@ -158,7 +159,7 @@ def _checked(some: Iterable[Point], directory: Path) -> list[PointScenario]:
 def _grid(
     document: Document, written: list[Axis], unknowns: UnknownsSection | None, repetitions: Any
 ) -> list[GridPoint]:
-    """The grid of what is unknown, of a profile with so many repetitions. Raises ProfileError."""
+    """The grid of unknowns, for a profile with this number of repetitions. Raises ProfileError."""
     if unknowns is None:
         return []
     check_at(document, written, unknowns.at, ("unknown", "at"))
@@ -179,9 +180,8 @@ def _check_size(
     more: int,
     confirmed_runs: int | None,
 ) -> int:
-    """Refuse a sweep of very many runs before it is expanded; ``more`` are those of controls and of what is unknown.
-
-    Returns how many runs there are.
+    """Return the number of runs. Raise ProfileError for too many, before the sweep is expanded; ``more`` are the runs
+    of controls and of the grid.
     """
     _check_values(document, axes, controls, restricted, confirmed_runs)
     cells = count_cells(axes, repetitions)
@@ -204,7 +204,8 @@ def _check_values(
     restricted: dict[str, list[Axis] | None],
     confirmed_runs: int | None,
 ) -> None:
-    """Refuse a sweep in which every point is checked value by value for many seconds. Raises ProfileError."""
+    """Raise ProfileError for a sweep whose checks would take many seconds, because each point is checked value by
+    value."""
     points = count_cells(axes, 1)
     points += sum(count_control_cells(restricted[name], changed, 1) for name, changed in controls.items())
     values = count_values(document.data)
@@ -218,7 +219,7 @@ def _check_values(
 
 
 def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:
-    """The axes of the sweep as it was written and as it is now, with the values of both."""
+    """The axes with the values of both sweeps, as written and after overrides."""
     found = {axis.path: list(axis.values) for axis in written}
     for axis in now:
         values = found.setdefault(axis.path, [])
@@ -228,7 +229,8 @@ def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:
 
 
 def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:
-    """The point that ``cross_check:`` adds: a point of the sweep with other traffic, its first repetition only."""
+    """The point that ``cross_check:`` adds: a point of the sweep with other traffic. Only its first repetition is
+    run."""
     asked = checked[0].scenario.cross_check
     if asked is None:
         return []
@@ -253,7 +255,7 @@ def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:
 
 
 def _at(document: Document, chosen: dict[tuple[str | int, ...], int]) -> Document:
-    """The document with the place of each swept field moved to the value chosen."""
+    """The document with the place of each swept field set to the place of its chosen value."""
     if not chosen:
         return document
     places = dict(document.places)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a profile that one engine has: ``vm`` its machine, ``machines`` several, ``ns2`` its TCPs.
+"""Sections that only one engine uses: ``machine`` (vm), ``machines`` and ``ns2``.
 
-ns2.yaml declares TCPs and parameter sets by their names.
+ns2.yaml declares the TCPs and parameter sets of ns-2.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MachinesSection(Section):
     )
 
     def kernels(self) -> dict[str, str]:
-        """What was asked for, by role."""
+        """The requested kernels, by role."""
         asked = {name: getattr(self, name).kernel for name in ("sender", "emulator", "receiver")}
         return {role: kernel for role, kernel in asked.items() if kernel is not None}
 
@@ -78,7 +78,7 @@ _FILE = "ns2.yaml"
 
 @dataclass(frozen=True)
 class Agent:
-    """Classes of ns-2 below ``Agent/``: what sends, and what receives; ``handshake``: whether packet 0 is a SYN."""
+    """Names of ns-2 classes below ``Agent/`` that send and receive. ``handshake``: whether packet 0 is a SYN."""
 
     sender: str
     sink: str
@@ -87,8 +87,9 @@ class Agent:
 
 @dataclass(frozen=True)
 class ParameterSet:
-    """A declared set. ``queue`` is what its drop-tail queue counts, ``window`` the advertised window in packets (None:
-    more than the path holds), ``settings`` instance variables of Agent/TCP."""
+    """A set of parameters that ns2.yaml declares. ``queue`` is the unit of the drop-tail queue's limit, ``window`` the
+    advertised window in packets (None: more than the path holds), ``settings`` are instance variables of Agent/TCP.
+    """
 
     what: str
     source: str
@@ -100,7 +101,7 @@ class ParameterSet:
 
 @dataclass(frozen=True)
 class Declared:
-    """The whole of ns2.yaml."""
+    """The contents of ns2.yaml."""
 
     release: str
     agents: dict[str, Agent]
@@ -110,7 +111,7 @@ class Declared:
 
 @cache
 def declared() -> Declared:
-    """What ns2.yaml says; the file is part of this package."""
+    """The contents of this package's ns2.yaml."""
     value: dict[str, Any]
     value, _places = parse_yaml(files("howdah.profile").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
     return Declared(
@@ -134,7 +135,7 @@ AgentName = Annotated[
 
 
 def _written_value(value: object) -> object:
-    """YAML reads ``true`` as a truth value, which ns-2 writes as YAML does."""
+    """``true`` or ``false`` for a boolean that YAML has read: ns-2 spells them the same."""
     return str(value).lower() if isinstance(value, bool) else value
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hop does to packets besides delaying them: ``path.middlebox``."""
+"""``path.middlebox``: a hop that changes, drops or duplicates packets."""
 
 from __future__ import annotations
 
@@ -97,16 +97,17 @@ class MiddleboxSection(Section):
 
     @property
     def forward(self) -> bool:
-        """Whether it does what it does to packets towards receivers alone."""
+        """Whether it affects packets in the forward direction only."""
         return bool(self.lose or self.duplicate or self.corrupt)
 
     @property
     def strips(self) -> list[int]:
-        """Kinds of options."""
+        """Numbers of the TCP options to strip."""
         return sorted({OPTIONS[name] for name in self.strip})
 
     def mtu_bytes(self, of_path: int) -> int:
-        """0 where there is no limit. Raises FieldError where it would not limit anything, or nothing passes."""
+        """The largest IP packet that passes, or 0 for no limit. Raises FieldError for a limit that has no effect, or
+        that lets nothing pass."""
         if self.mtu is not None:
             if self.mtu >= of_path:
                 what = f"nothing is larger than {self.mtu} bytes where path.mtu is {of_path}; give a smaller one"
@@ -121,7 +122,7 @@ class MiddleboxSection(Section):
 
 
 def lost_packets(written: str, where: str, file: Path) -> list[int]:
-    """Numbers of one entry of ``lose``; ``file`` is where it would be if it is one. Raises ProfileError."""
+    """Packet numbers of one entry of ``lose``, or of the ``file`` that it names. Raises ProfileError."""
     if written[:1].isdigit() and _SPAN.fullmatch(written):
         return _numbers(written, where)
     try:

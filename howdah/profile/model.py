@@ -302,16 +302,17 @@ class Scenario(Section):
 
     @property
     def every_flow(self) -> list[FlowSection]:
-        """Measured flows, then background."""
+        """Measured flows, then background flows."""
         return [*self.flows, *self.background]
 
     def flow_at(self, index: int) -> FlowSection:
-        """The one with this index in ``every_flow``, without a list of all: groups make thousands of them."""
+        """The flow with this index in ``every_flow``. Does not build the list, because groups make thousands of
+        flows."""
         count = len(self.flows)
         return self.flows[index] if index < count else self.background[index - count]
 
     def place_of(self, index: int) -> tuple[str, int]:
-        """Where the flow with this index in ``every_flow`` is written."""
+        """The section and index that define the flow with this index in ``every_flow``."""
         origin = getattr(self.flow_at(index), "origin", None)
         if origin is not None:
             return "groups", int(origin)
@@ -321,7 +322,7 @@ class Scenario(Section):
     @model_validator(mode="before")
     @classmethod
     def _groups_alone(cls, data: Any) -> Any:
-        """A profile with groups has no flow that it does not name."""
+        """With groups, the profile has no default flow."""
         if isinstance(data, dict) and data.get("groups") and "flows" not in data:
             return {**data, "flows": []}
         return data

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel modules that a profile brings: files that are there, under names of their own, and used by some run.
+"""The section ``modules``: kernel modules of the user's own, which must exist, have unique names, and be used by some
+run.
 
-What an entry of ``modules:`` brings are kernel modules by their names, and the congestion controls that each registers.
-Nothing is built to know that: sources are read for the ``.name`` of each struct tcp_congestion_ops, ready modules for
-the struct itself. What a module registers when it is loaded is compared with it (howdah/agent/own.py).
+Each entry provides kernel modules, by name, and the congestion controls that they register. Nothing is built to find
+those: sources are searched for the ``.name`` of each struct tcp_congestion_ops, built modules for the struct itself.
+When a module is loaded, what it registers is compared with that (howdah/agent/own.py).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _VARIABLE = re.compile(r"\$[({]([\w.-]+)[)}]")
 
 
 def all_brought(scenario: Scenario, document: Document, directory: Path) -> list[Brought]:
-    """Of every entry of a profile in ``directory``. Raises ProfileError for what can be no path."""
+    """The modules of every entry of a profile in ``directory``. Raises ProfileError for an impossible path."""
     return [
         found
         for index, entry in enumerate(scenario.modules)
@@ -50,7 +51,8 @@ def all_brought(scenario: Scenario, document: Document, directory: Path) -> list
 
 
 def defects(scenario: Scenario, document: Document, directory: Path) -> Iterator[str]:
-    """What is wrong with ready modules as files: such a one may not say what it registers. It costs its own runs."""
+    """Defects of built modules as files; a defective file may not show what it registers. Only the runs that use it
+    fail."""
     for index, entry in enumerate(scenario.modules):
         file = files_of(entry, directory, document.place(("modules", index)))[0]
         wrong = defect(file) if file.suffix == ".ko" else None
@@ -61,9 +63,9 @@ def defects(scenario: Scenario, document: Document, directory: Path) -> Iterator
 def files_of(
     entry: ModuleSection, directory: Path, where: str | None
 ) -> tuple[Path, tuple[Path, ...], tuple[tuple[str, str], ...]]:
-    """The entry's own file, the sources that are linked with it, and its macros: what ``brought`` takes.
+    """The arguments of ``brought`` for an entry: its file, the sources linked with it, and its macros.
 
-    Raises ProfileError for what can be no path.
+    Raises ProfileError for an impossible path.
     """
     own, *further = (written_path(directory, name, where) for name in (entry.file, *entry.sources))
     return own, tuple(further), tuple(entry.define.items())
@@ -72,7 +74,8 @@ def files_of(
 def brought(
     source: Path, further: tuple[Path, ...] = (), define: tuple[tuple[str, str], ...] = ()
 ) -> tuple[Brought, ...]:
-    """Of a .c, .ko or .bpf.c file, or a directory with a Kbuild or Makefile; ``further`` are sources linked with it."""
+    """The modules of a .c, .ko or .bpf.c file, or of a directory with a Kbuild or Makefile; ``further`` sources are
+    linked with it."""
     if source.is_dir():
         return tuple(_of_directory(source, define))
     return (Brought(module_name(source), source.name, _registered((source, *further), define)),)
@@ -93,7 +96,7 @@ def _of_directory(directory: Path, define: tuple[tuple[str, str], ...]) -> Itera
 
 
 def _values(makefile: str) -> dict[str, list[str]]:
-    """Words of each variable, with those that are written in place of others."""
+    """The words of each variable of a makefile, with references to other variables expanded."""
     found: dict[str, list[str]] = {}
     for name, value in _ASSIGNED.findall(makefile):
         text = _VARIABLE.sub(lambda match: " ".join(found.get(match[1], [])), value.partition("#")[0])
@@ -122,7 +125,7 @@ def _read(files: tuple[tuple[Path, int, int], ...], define: tuple[tuple[str, str
 
 
 def _in_source(file: Path, define: Mapping[str, str]) -> Iterator[str]:
-    """Names that the source, and the headers beside it that it includes, give their congestion controls."""
+    """Names of the congestion controls in a source and in the headers beside it that it includes."""
     texts = [_text(file)]
     texts += [_text(file.parent / name) for name in _INCLUDED.findall(texts[0])]
     code = "\n".join(_COMMENT.sub(lambda match: match["text"] or " ", text) for text in texts)
@@ -139,7 +142,7 @@ def _in_source(file: Path, define: Mapping[str, str]) -> Iterator[str]:
 
 
 def _closing(code: str, start: int) -> int:
-    """Where the brace closes that was opened just before ``start``."""
+    """The position of the brace that closes the one just before ``start``."""
     depth = 1
     for match in re.compile(r"[{}]").finditer(code, start):
         depth += 1 if match[0] == "{" else -1
@@ -162,7 +165,7 @@ _SUFFIXES = (".c", ".ko")
 
 
 def check_modules(scenario: Scenario, document: Document, directory: Path) -> None:
-    """Each file is there, and its name can be a module's and differs from every other file's. Raises ProfileError."""
+    """Raise ProfileError unless each file exists, and its name is a valid and unique module name."""
     files: dict[str, str] = {}
     names: dict[str, str] = {}
     sources: set[Path] = set()
@@ -191,7 +194,7 @@ def check_modules(scenario: Scenario, document: Document, directory: Path) -> No
 
 
 def _source(directory: Path, entry: ModuleSection, where: str | None) -> Path:
-    """The entry's file or directory, where all that it names is there."""
+    """The entry's file or directory. Raises ProfileError unless everything that the entry names exists."""
     source = written_path(directory, entry.file, where)
     if source.is_dir():
         if not any((source / name).is_file() for name in MAKEFILES):
@@ -235,7 +238,7 @@ def _check_names(module: Brought, given: set[str], where: str | None) -> None:
 
 
 def declared_module(section: AlgorithmSection) -> str | None:
-    """The module that an entry of ``algorithms:`` names, also by its file."""
+    """The module that an entry of ``algorithms:`` names, which may be written as its file."""
     return module_name(Path(section.module)) if section.module else None
 
 
@@ -244,9 +247,9 @@ def declared_modules(scenario: Scenario) -> set[str]:
 
 
 def claimed_modules(scenario: Scenario, document: Document, directory: Path) -> set[str]:
-    """Modules of the profile that an algorithm is known to come from, by what they register or by ``algorithms:``.
+    """Modules of the profile with a known algorithm, by what they register or by ``algorithms:``.
 
-    A run loads such a module where it uses the algorithm. Any other one is loaded by every run.
+    A run loads such a module only if it uses the algorithm. Every run loads all other modules.
     """
     found = {entry.module for entry in from_modules(all_brought(scenario, document, directory)).values()}
     for section in scenario.algorithms.values():
@@ -255,7 +258,7 @@ def claimed_modules(scenario: Scenario, document: Document, directory: Path) -> 
 
 
 def check_modules_used(points: Iterable[PointScenario], directory: Path) -> None:
-    """Raises ProfileError for a module that no run of the profile would load."""
+    """Raise ProfileError for a module that no run of the profile would load."""
     used: set[int] = set()
     unused: dict[int, PointScenario] = {}
     for point in points:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``path`` section of a profile: rates, delays, buffers, queues, and how they change with time."""
+"""The section ``path``: rates, delays, buffers, queues, and how they change over time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PolicerSection(Section):
     burst: Bytes = Field(description="what the bucket holds: what passes at once after a pause")
 
     def check(self, frame_bytes: int) -> None:
-        """Raises FieldError for a policer that lets no full frame pass, or that the kernel cannot have."""
+        """Raise FieldError for a policer that passes no full frame, or that the kernel cannot represent."""
         if self.burst < frame_bytes:
             what = f"a burst of {format_size(self.burst)} drops every full frame, which has {frame_bytes} bytes"
             raise FieldError(f"{what}; give at least that, or a smaller path.mtu", "policer", "burst")
@@ -132,7 +132,7 @@ class DelayVariation(Section):
 
     @property
     def limit_us(self) -> int:
-        """0 where only a table says it."""
+        """The largest added delay, or 0 if only the table determines it."""
         scale = self.amplitude if self.distribution == "uniform" else 6 * (self.standard_deviation or 0)
         return self.limit if self.limit is not None else int(scale or 0)
 
@@ -149,7 +149,7 @@ class HopSection(Section):
 
 
 def _complete(schema: dict[str, Any]) -> None:
-    """In the schema: a rate and one form of delay, unless another path gives what is missing."""
+    """Add to the schema: a rate and one form of delay are required, unless ``like`` provides them."""
     schema.pop("required")
     given = [{"required": [rate, delay]} for rate in ("rate", "link") for delay in ("rtt", "one_way_delay")]
     schema["anyOf"] = [*given, {"required": ["like"]}]
@@ -303,7 +303,8 @@ class PathSection(Section):
         return self
 
     def _check_rates(self) -> None:
-        """One thing says a rate: a link's trace, drawn rates, or steps, and these only where there is a rate."""
+        """Raise FieldError unless one source sets each rate: a link's trace, drawn rates, or steps, which need a rate
+        to change."""
         if self.link is not None and self.rate_variation is not None:
             raise FieldError("link and rate_variation are both given; give one", "rate_variation")
         others = {
@@ -318,7 +319,7 @@ class PathSection(Section):
 
     @property
     def no_reverse_steps(self) -> str | None:
-        """Why the rate of the way back cannot change at times; None where it can."""
+        """Why the reverse rate cannot change during the run; None if it can."""
         if self.reverse_link is not None:
             return "the way back's link says its rate"
         return "the way back has no rate that could change; give path.reverse_rate" if not self.reverse_rate else None
@@ -339,22 +340,22 @@ class PathSection(Section):
 
     @property
     def frame_bytes(self) -> int:
-        """Of a full frame on any link."""
+        """The size of a full frame on any link."""
         return frame_bytes(self.mtu)
 
     def bdp(self, rate_bits_per_second: int | None = None) -> Fraction:
-        """Bytes of the unperturbed path's rate, or of another one of it, x round trip."""
+        """Bandwidth-delay product in bytes of the unperturbed round trip and the path's rate, or another rate."""
         rate = self.rate if rate_bits_per_second is None else rate_bits_per_second
         return exact_bdp(rate, self.forward_delay_us + self.reverse_delay_us)
 
     @property
     def early_us(self) -> int:
-        """By how much a packet that overtakes comes early; 0 where none does."""
+        """How early an overtaking packet arrives, in microseconds; 0 if none overtakes."""
         return 0 if self.reorder is None else self.forward_delay_us
 
     @property
     def reverse_counts_packets(self) -> bool:
-        """Whether the limit of the way back's queue is of packets: as its fifo says, or as its buffer is written."""
+        """Whether the reverse queue's limit counts packets, as set by its fifo or by the unit of its buffer."""
         counts = getattr(self.reverse_queue, "counts", None)
         return self.reverse_queue.kind == "fifo" and (counts or self.reverse_buffer.unit) == "packets"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``processor:`` of the senders or the receivers: what a host's processor needs for what arrives, and named models."""
+"""``processor:`` of senders or receivers: the time that a host needs for arriving packets, and named models of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _NO_LIMIT = 10_000_000
 
 @dataclass(frozen=True)
 class Constant:
-    """``field`` of the section, what a profile would say, what it is in the plan, and where it comes from."""
+    """A model's constant: its field of the section, its value as written in a profile and as in the plan, and its
+    source."""
 
     field: str
     written: str | int
@@ -94,7 +95,7 @@ class ProcessorSection(ShortSection):
     )
 
     def constants(self) -> dict[str, Constant]:
-        """Every constant by field; its source is "the profile" where the profile gives it."""
+        """Every constant, by field. Its source is "the profile" if the profile sets it."""
         asked = {each.field: getattr(self, each.field) for each in MODELS[self.model]}
         return {
             each.field: each if own is None else replace(each, value=own, source="the profile")
@@ -103,6 +104,6 @@ class ProcessorSection(ShortSection):
 
     @property
     def is_there(self) -> bool:
-        """Whether anything has to wait for it."""
+        """Whether packets ever wait for the processor."""
         values = {name: constant.value for name, constant in self.constants().items()}
         return bool(values["packet"] or values["ack"] or (values["searched"] and values["search"] != SEARCHES[0]))

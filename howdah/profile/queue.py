@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues that a hop can have, each with the parameters of its own: ``queue: red``, or ``{kind: red, burst: 20}``.
+"""Queues of a hop, each with its own parameters: ``queue: red``, or ``{kind: red, burst: 20}``.
 
-The sections are made from the classes of howdah/linux/netlink/discipline, where a kind is described once.
+The sections are generated from the classes of howdah/linux/netlink/discipline, the only definition of each kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DESCRIPTION = "queue discipline, or a mapping of its kind and parameters: fifo 
 
 
 class _Kind(Section):
-    """A queue and its parameters."""
+    """A queue discipline and its parameters."""
 
     kind: str
 
@@ -43,7 +43,7 @@ class _Kind(Section):
 
 
 class QueueSection(_Kind):
-    """That of a hop."""
+    """The queue of a hop."""
 
     @property
     def discipline(self) -> type[HopQueue]:
@@ -55,7 +55,7 @@ class QueueSection(_Kind):
 
 
 class HostQueueSection(_Kind):
-    """That of a sender's interface."""
+    """The queue of a sender's interface."""
 
     @property
     def discipline(self) -> type[HostQueue]:
@@ -67,7 +67,7 @@ class HostQueueSection(_Kind):
 
 
 def _field(field: dataclasses.Field[Any]) -> tuple[Any, Any]:
-    """Type and pydantic's field of a parameter."""
+    """The type and pydantic field of a parameter."""
     said = field.metadata
     default = said["default"]
     extra: dict[str, Any] = {}
@@ -132,7 +132,7 @@ def host_queue_field() -> Any:
 
 
 def refuse_flat(path: Any) -> Any:
-    """The data of a path, which does not have parameters of a queue beside the queue. Raises FieldError."""
+    """Return the data of a path. Raise FieldError if it has queue parameters beside ``queue`` instead of in it."""
     flat = [name for name in SECTIONS if isinstance(path, dict) and name in path]
     if not flat:
         return path

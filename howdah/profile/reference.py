@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profile format's JSON Schema and reference page, made from the models; ``--check`` says whether they are current.
+"""Generate the profile format's JSON Schema and reference page from the models; ``--check`` reports whether they are
+current.
 
 ``python -m howdah.profile.reference [--check] [docs]``
 """
@@ -58,7 +59,7 @@ duration: 10 s
 
 
 def page() -> str:
-    """The reference page, Markdown."""
+    """The reference page, as Markdown."""
     lines = [*_INTRODUCTION.splitlines(), "", "| quantity | |", "|---|---|"]
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
     lines += ["", *_Sections().lines(), *_NAMES.splitlines(), ""]
@@ -87,7 +88,7 @@ _ALIKE = 3  # the fewest rows of another section that are worth a reference
 
 
 class _Sections:
-    """What the page says of each section of a profile, each once."""
+    """The page's text on each section of a profile. Each section is described once."""
 
     def __init__(self) -> None:
         _, self._definitions = raw_schema()
@@ -116,7 +117,8 @@ class _Sections:
         return lines
 
     def _is_small(self, model: type[BaseModel]) -> bool:
-        """Whether a section has few fields below one other, and its fields are plain or small as well."""
+        """Whether a section is described within another: it has few fields, one parent, and only plain fields or small
+        sections."""
         places = self._places[model]
         return (
             len({path.rpartition(".")[0] for path in places}) == 1
@@ -126,7 +128,7 @@ class _Sections:
         )
 
     def _is_in_its_parent(self, model: type[BaseModel]) -> bool:
-        """Whether the section that has this one has each of its fields as well."""
+        """Whether the section's parent has all of its fields too."""
         outer = [path.removesuffix(".<name>").rpartition(".")[0] for path in self._places[model]]
         parents = {self._models[path] for path in outer}
         return len(parents) == 1 and self._plain(model) <= self._plain(parents.pop())
@@ -157,7 +159,8 @@ class _Sections:
         return rows
 
     def _unlike(self, path: str, rows: list[str]) -> tuple[str, list[str]]:
-        """A sentence on those rows that another section has, too, or none; and the others."""
+        """A sentence that refers to another section for the rows that both have, or an empty text; and the remaining
+        rows."""
         found = [(there, [row for row in rows if row in told]) for there, told in self._told]
         place, same = max(found, key=_number, default=("", []))
         self._told.append((path, set(rows)))
@@ -168,7 +171,7 @@ class _Sections:
         return f"As in `{place}`: {names}.", others
 
     def _choice(self, title: str) -> list[str]:
-        """The kinds of a queue, and their parameters; a parameter that several kinds have is one row."""
+        """The kinds of a queue and their parameters; kinds that share a parameter share a row."""
         kinds: dict[str, list[str]] = {}
         texts = []
         for model, paths in self._places.items():
@@ -203,7 +206,7 @@ def _places(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseM
 
 
 def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
-    """How a field's members are written, and the section that each of them is."""
+    """The suffix that a field's members have in a name, and their section, if they are sections."""
     shape, inner = shape_of(info.annotation)
     suffix = ""
     if shape in ("list", "mapping"):
@@ -213,7 +216,8 @@ def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
 
 
 def _further(model: type[BaseModel]) -> str:
-    """What a section's text says beyond the meaning of its field: of a line, what follows the first sentence."""
+    """The part of a section's text to add to its field's meaning: all of it, or, of a single line, what follows the
+    first sentence."""
     text = _text(model)
     return " ".join(text.split()) if "\n" in text else text.partition(". ")[2]
 
@@ -229,8 +233,7 @@ def _row(name: str, info: Any, schema: dict[str, Any], further: str = "") -> str
 
 
 def _in_words(row: str) -> str:
-    """A field in the row of the section that has it, on a line of its own: its name, what it takes, its default and its
-    meaning."""
+    """A table row as one line of text, to go into its parent's row: name, value, default and meaning."""
     name, value, default, meaning = (cell.strip() for cell in row.removeprefix("| ").removesuffix(" |").split(" | "))
     otherwise = "required" if "**" in default else default and f"by default {default}"
     takes = "; ".join(filter(None, [value, otherwise]))
@@ -248,7 +251,7 @@ def _default(info: Any) -> str:
 
 
 def _several(words: str) -> str:
-    """More than one: of a choice, ``value, or list of values``, each is one."""
+    """The plural of a value's description. A choice such as ``value, or list of values`` stays as it is."""
     if "," in words:
         return words
     first, space, rest = words.partition(" with ")
@@ -259,7 +262,7 @@ _WORDS = {"boolean": "true or false", "string": "text", "number": "number", "int
 
 
 def _value(schema: dict[str, Any]) -> str:
-    """What a field takes, in words. A quantity's own schema carries its description."""
+    """The values that a field accepts, in words. A quantity's schema has its own description."""
     if "x-value" in schema:
         return str(schema["x-value"])
     if "$ref" in schema:

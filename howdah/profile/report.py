@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From pydantic's findings to one ProfileError: the place, what was expected, and the nearest valid name.
+"""Turn pydantic's findings into one ProfileError: the place, what was expected, and the nearest valid name.
 
-What to do about a field or a value that does not exist follows from the fields of its place, or where the field lives.
+The hint for an unknown field or value follows from the fields at its place, or from where the field exists.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _MOST_HOMES = 3
 
 
 def of_field(name: str, value: Any, section: Path_, known: list[str], root: type[BaseModel]) -> str:
-    """The hint for a field that its section does not have; ``known`` are those that it has, ``root`` is what was read.
+    """The hint for a field that its section does not have. ``known`` are the section's fields; ``root`` is the model
+    that was read.
 
-    A name that is a word of one field's name stands for that field. A name that another section has says more than
-    one that is spelled a little like it.
+    A name that is a word of exactly one field's name is taken for that field. A field of that name in another section
+    is a better hint than a field with a similar spelling.
     """
     close = (_RENAMED.get(name) if not section else None) or nearest(name, known, SURE)
     close = close or (_CALLED[name.lower()] if _CALLED.get(name.lower()) in known else None)
@@ -66,7 +67,7 @@ def of_field(name: str, value: Any, section: Path_, known: list[str], root: type
 
 
 def of_value(value: Any, path: Path_) -> str | None:
-    """The hint for a value that its field does not take, where it is known what was meant."""
+    """The hint for a value that its field does not accept, if the intention is known."""
     name = str(path[-1]) if path else ""
     if isinstance(value, list):
         if name == "path":
@@ -86,9 +87,10 @@ def _listed(names: list[str]) -> str:
 
 
 def _homes(root: type[BaseModel], name: str, section: Path_) -> list[Path_]:
-    """Sections that have a field of that name: those beside ``section`` first, then the highest.
+    """Paths of the sections that have a field of that name: first those in the same top-level section, then the least
+    deep.
 
-    Position 0 stands for every member. Of a kind of section that stands in several places, one is named.
+    Position 0 means every list member. A kind of section that occurs in several places is listed once.
     """
     found: dict[type[BaseModel], Path_] = {}
     for path, model in sorted(_sections(root, ()), key=lambda each: (each[0][:1] != section[:1], len(each[0]))):
@@ -135,9 +137,9 @@ def profile_error(
     model: type[BaseModel] = Scenario,
     beside: tuple[str, ...] = (),
 ) -> ProfileError:
-    """Describe every finding; unknown names come first because other findings often follow from them.
+    """Describe the findings; unknown names come first because they often cause the others.
 
-    ``model`` is what was read; ``beside`` are names at the top that others read.
+    ``model`` is the model that was read; ``beside`` are top-level names that other models read.
     """
     known = _Known(model, beside)
     items = sorted(error.errors(include_url=False), key=lambda item: _ORDER.get(item["type"], 1))
@@ -153,13 +155,13 @@ def profile_error(
 
 @dataclass(frozen=True)
 class _Known:
-    """Where names are looked up."""
+    """The model and names to search for a nearest name."""
 
     model: type[BaseModel]
     beside: tuple[str, ...]
 
     def kinds(self, path: Path_) -> list[str]:
-        """Of the choice at that place."""
+        """The kinds of the choice at that place."""
         shape, inner = shape_of(_annotation_at(self.model, path))
         return list(inner) if shape == "choice" else []
 
@@ -168,7 +170,7 @@ class _Known:
 
 
 def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _Known) -> tuple[str, str, str | None]:
-    """Place, what is wrong, and a hint."""
+    """The place, what is wrong, and a hint."""
     told: Path_ = tuple(item["loc"])
     path = _untagged(names.model, told)
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
@@ -223,19 +225,20 @@ def _place(document: Document, path: Path_, chosen: dict[Path_, int]) -> str:
 
 
 def _untagged(root: type[BaseModel], told: Path_) -> Path_:
-    """The place without the kinds that pydantic puts behind a field of several."""
+    """The path without the kinds that pydantic adds after a field with several kinds."""
     choices = [shape_of(_annotation_at(root, told[:length]))[0] == "choice" for length in range(len(told))]
     return tuple(part for part, is_kind in zip(told, choices, strict=True) if not is_kind)
 
 
 def _names_at(root: type[BaseModel], path: Path_) -> list[str]:
-    """Names of the fields a section may have."""
+    """Names of the fields of the section at ``path``; empty if it is a value."""
     shape, inner = shape_of(_annotation_at(root, path))
     return field_names(inner) if shape == "section" else []
 
 
 def _annotation_at(root: type[BaseModel], path: Path_) -> Any:
-    """What a place has, with the kinds that pydantic puts behind a field of several. None: nothing."""
+    """The type at ``path``, which includes the kinds that pydantic adds after a field with several kinds; None if nothing
+    is there."""
     model: Any = root
     for part in path:
         shape, inner = shape_of(model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``search:`` which paths, flows and hosts ``howdah search`` may try, and what it looks for (docs/search.md)."""
+"""The section ``search:`` which paths, flows and hosts ``howdah search`` may try, and its goal (docs/search.md)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class GoalSection(SelectorSection):
 
     @property
     def sides(self) -> tuple[SelectorSection, SelectorSection | None]:
-        """Both numbers; what ``than`` does not give it has from the first."""
+        """Both sides, with ``than`` completed by the fields of the first."""
         value = SelectorSection(metric=self.metric, flow=self.flow, take=self.take, at=self.at)
         if self.than is None:
             return value, None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sizes of a group's connections are distributed: a list with weights, a file, lognormal, Pareto, or what others
-have published (``PUBLISHED_SIZES``).
+"""Distributions of the sizes of a group's connections: a weighted list, a file, lognormal, Pareto, or published
+(``PUBLISHED_SIZES``).
 
-A file is a CSV of ``size`` and ``weight``, or of ``size`` and ``cdf``; every complaint names file and line. Published
-distributions are given by the points that their artifacts have of them: the papers show curves, the points are those
-that simulators read off them. Between two points sizes are spread evenly, as :class:`SizeDistribution` does.
+A file is a CSV of ``size`` and ``weight``, or of ``size`` and ``cdf``; every error names the file and line. The papers
+show published distributions as curves; the points here come from artifacts in which simulators have digitised them.
+Between two points, sizes are uniform (:class:`SizeDistribution`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from howdah.quantity import QuantityError, parse_ratio, parse_size
 
 @dataclass(frozen=True)
 class WeightedSizes:
-    """These sizes alone, each as often as its weight says; one weight at least is above 0."""
+    """A list of sizes with the relative frequency of each; at least one weight is positive."""
 
     sizes_bytes: tuple[int, ...]
     weights: tuple[float, ...]
@@ -38,24 +38,24 @@ class WeightedSizes:
 
 @dataclass(frozen=True)
 class SizeDistribution:
-    """``shares[i]`` of all connections have at most ``sizes_bytes[i]``; between two points sizes are spread evenly.
+    """A piecewise linear CDF: the fraction ``shares[i]`` of connections has at most ``sizes_bytes[i]`` bytes.
 
-    Both never fall, and the last share is 1. The first share, and where a size is there twice the step between its
-    shares, are connections of just that size.
+    Both are non-decreasing, and the last share is 1. The first share, and a step between two equal sizes, is the
+    fraction of connections of exactly that size.
     """
 
     sizes_bytes: tuple[int, ...]
     shares: tuple[float, ...]
 
     def between(self, least_bytes: int, most_bytes: int) -> tuple[float, float]:
-        """The shares that are smaller than the one, and not larger than the other."""
+        """The fraction of sizes below ``least_bytes``, and the fraction of sizes up to ``most_bytes``."""
         sizes = self.sizes_bytes
         return self._share(least_bytes, bisect_left(sizes, least_bytes)), self._share(
             most_bytes, bisect_right(sizes, most_bytes)
         )
 
     def at(self, share: float) -> float:
-        """The size that this share does not exceed."""
+        """The size at this quantile."""
         place = bisect_left(self.shares, share)
         if place == 0:
             return self.sizes_bytes[0]
@@ -64,7 +64,7 @@ class SizeDistribution:
         return smaller + (larger - smaller) * (share - begin) / (end - begin)
 
     def _share(self, size_bytes: int, place: int) -> float:
-        """Up to a size, which is behind this number of points."""
+        """The fraction up to a size that comes after the first ``place`` points."""
         if place == 0:
             return 0.0
         if place == len(self.sizes_bytes):
@@ -76,7 +76,7 @@ class SizeDistribution:
 
 @dataclass(frozen=True)
 class PublishedSizes:
-    """``source`` is the publication, and where its points are."""
+    """A published distribution. ``source`` is the publication, and the origin of the points."""
 
     words: str
     source: str
@@ -124,7 +124,7 @@ _Kind = TypeVar("_Kind")
 
 
 def read_sizes(file: Path, where: str) -> WeightedSizes | SizeDistribution:
-    """``where`` is where the profile names the file. Raises ProfileError."""
+    """Read a file of sizes. ``where`` is the place in the profile that names it. Raises ProfileError."""
     try:
         state = file.stat()
         if not file.is_file() or state.st_size > LARGEST_FILE_BYTES:
@@ -166,7 +166,7 @@ def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | Si
 
 
 def _second(line: str, names: list[str]) -> str:
-    """The column beside ``size``."""
+    """The name of the column beside ``size``: ``weight`` or ``cdf``."""
     for name in names:
         if names.count(name) > 1:
             raise ProfileError(f"the column {name} is given twice", where=line, hint=FORMS)
@@ -245,7 +245,7 @@ _NOTHING = "next to nothing of the distribution is between least and most"
 
 
 class SizeLaw(Protocol):
-    """A distribution that can be cut: the shares between which a size is within two bounds, and the size at a share."""
+    """A distribution that can be truncated: the CDF at two bounds, and its inverse."""
 
     def between(self, least_bytes: int, most_bytes: int) -> tuple[float, float]: ...
 
@@ -272,7 +272,7 @@ class LognormalSection(Section):
         return NormalDist().cdf(math.log(size_bytes / self.median) / self.sigma)
 
     def at(self, share: float) -> float:
-        """The size below which this share is."""
+        """The size at this quantile."""
         return self.median * math.exp(self.sigma * NormalDist().inv_cdf(share))
 
 
@@ -289,7 +289,7 @@ class ParetoSection(Section):
         return float(1 - (self.scale / max(size_bytes, self.scale)) ** self.shape)
 
     def at(self, share: float) -> float:
-        """The size below which this share is."""
+        """The size at this quantile."""
         return float(self.scale * (1 - share) ** (-1 / self.shape))
 
 
@@ -331,10 +331,10 @@ class SizesSection(Section):
 
     @property
     def law(self) -> SizeLaw | None:
-        """The distribution that the profile itself says; None of a list, and of a file."""
+        """The distribution that the profile itself gives; None for a list or a file."""
         return PUBLISHED_SIZES[self.published].sizes if self.published else self.lognormal or self.pareto
 
     def is_drawn_from(self, law: SizeLaw) -> bool:
-        """Whether enough of it is between the bounds."""
+        """Whether enough of the distribution lies between the bounds."""
         low, high = law.between(self.least, self.most)
         return self.least == self.most or high - low >= _LEAST_PART

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP stack of its own: the YAML that names its program and how that is built (docs/stacks.md)."""
+"""A user-space TCP stack, described by a YAML file that names its program and how to build it (docs/stacks.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,62}$")]
 
 
 class StackSection(Section):
-    """What ``NAME.yaml`` of a stack says."""
+    """The contents of a stack's ``NAME.yaml``."""
 
     summary: Text = fixed(description="what it is, in some words")
     directory: Text = fixed(description="its sources, relative to this file")
@@ -55,7 +55,7 @@ class StackSection(Section):
 
 @dataclass(frozen=True)
 class Stack:
-    """``file`` is its YAML, ``directory`` its sources."""
+    """A stack: its YAML ``file``, and the ``directory`` of its sources."""
 
     name: str
     file: Path
@@ -64,17 +64,17 @@ class Stack:
 
 
 def shipped_stacks() -> list[str]:
-    """Names of those that howdah has."""
+    """Names of the stacks that howdah ships."""
     return sorted(file.stem for file in STACKS.glob("*.yaml"))
 
 
 def is_other_stack(name: str | None) -> bool:
-    """Whether a profile's name stands for another stack than the kernel's."""
+    """Whether the name is a stack other than the kernel's."""
     return name is not None and name != LINUX
 
 
 def stack_file(name: str, directory: Path, where: str) -> Path:
-    """The YAML of a stack that a profile in ``directory`` names: one of the shipped, or a path with a / in it.
+    """The YAML file of a stack that a profile in ``directory`` names: a shipped one, or a path that contains a /.
 
     Raises ProfileError.
     """
@@ -97,7 +97,7 @@ def stack_file(name: str, directory: Path, where: str) -> Path:
 
 
 def read_stack(file: Path) -> Stack:
-    """Raises ProfileError, with file and line, for what describes no stack."""
+    """Read a stack's YAML file. Raises ProfileError, with file and line, if it does not describe a stack."""
     document = read_document(file)
     try:
         section = StackSection.model_validate(document.data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sends and what receives, as fields of a profile: generators of the project, programs, and QUIC stacks."""
+"""The section ``traffic``: what sends and receives. Built-in generators, programs, and QUIC stacks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ProgramSection(Section):
 
     @property
     def texts(self) -> list[tuple[str, tuple[str | int, ...]]]:
-        """What placeholders may stand in, and where it is written."""
+        """Every text that may contain placeholders, with its path in the section."""
         found: list[tuple[str, tuple[str | int, ...]]] = [
             (text, ("command", index)) for index, text in enumerate(self.command)
         ]
@@ -73,7 +73,7 @@ class ProgramSection(Section):
 
     @property
     def own_files(self) -> list[tuple[str, tuple[str | int, ...]]]:
-        """Files that are beside the profile, and where they are written; the program first."""
+        """Files beside the profile, with their paths in the section; the program comes first."""
         program = self.command[0]
         beside = "/" in program and not program.startswith(("/", "{"))
         own: list[tuple[str, tuple[str | int, ...]]] = [(program, ("command", 0))] if beside else []
@@ -145,11 +145,11 @@ class TrafficSection(Section):
 
     @property
     def is_program(self) -> bool:
-        """Whether two programs, given or of a QUIC stack, make the flow."""
+        """Whether two programs make the flow, given by the profile or by a QUIC stack."""
         return self.has_programs or self.quic != "off"
 
     def ends(self, *, virtual_time: bool) -> tuple[str, str]:
-        """Source and sink, with what is not said filled in."""
+        """Source and sink, with defaults filled in."""
         if self.is_program:
             return PROGRAM, PROGRAM
         paired = next((name for name in PAIRED if name in (self.source, self.sink)), None)

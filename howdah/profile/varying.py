@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a path changes with time: steps written out, a trace, drawn rates, hand-overs; and packets out of order.
+"""How a path changes over time: written steps, traces, drawn rates, hand-overs; and reordering.
 
-Traces are files to steps of ``path.schedule``. Every complaint names the file and the line. ``what_it_is`` says of a
-file that was given as a trace and is none what it is.
+Traces are files that become steps of ``path.schedule``. Every error names the file and line. ``what_it_is`` identifies
+a file that is not a trace.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class StepSection(Section):
 
 
 def check_steps(steps: list[StepSection], *place: str) -> None:
-    """Raise FieldError unless times grow, by at least a millisecond."""
+    """Raise FieldError unless each step is at least a millisecond after the one before it."""
     for index, (earlier, later) in enumerate(itertools.pairwise(steps), start=1):
         if later.at < earlier.at + SHORTEST_STEP_US:
             what = "this step is not at least 1 ms after the one before it; steps are in order of time"
@@ -137,7 +137,7 @@ class ReorderSection(Section):
 
     @property
     def of_all(self) -> Fraction:
-        """Share of all packets that overtake, in the long run."""
+        """The long-run fraction of packets that overtake."""
         return 1 / (self.gap - 1 + 1 / self.share)
 
 
@@ -161,7 +161,7 @@ _BEGINNINGS = (
 
 
 def what_it_is(content: bytes) -> str | None:
-    """In words; None if it may be a trace."""
+    """The format of a file's contents, in words; None if it may be a trace."""
     start = content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
     # pcapng begins with an end of a line, which a text may begin with, too.
     found = next((words for mark, words in _BEGINNINGS if content.startswith(mark) or start.startswith(mark)), None)
@@ -195,7 +195,8 @@ _OPPORTUNITY_BITS = 1500 * 8  # of one line of a trace of Mahimahi
 
 
 def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) -> list[StepSection]:
-    """The steps of a trace until ``duration_us``; ``where`` is where the profile names it. Raises ProfileError."""
+    """The steps of a trace before ``duration_us``. ``where`` is the place in the profile that names it. Raises
+    ProfileError."""
     try:
         if file.exists() and not file.is_file():
             raise ProfileError(f"{file} is not a regular file", where=where)
@@ -296,7 +297,8 @@ def _check_times(found: list[tuple[int, StepSection]], name: str) -> None:
 
 
 def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[StepSection], int]:
-    """Steps of the mean rate, and the time after which Mahimahi begins again: the last line's."""
+    """Steps of the mean rate, and the length of the trace (the time on its last line), after which Mahimahi repeats
+    it."""
     if interval_us % 1000:
         raise ProfileError("trace.interval: expected whole milliseconds, as the trace has them", where=where)
     times: list[tuple[int, int]] = []
