@@ -37,12 +37,10 @@ ControlName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_leng
 
 
 class ControlSection(Section):
-    """Runs with a mechanism changed. A control's runs have the axis `control`; the others have none."""
+    """Runs with one mechanism changed. They have the axis `control`; other runs do not."""
 
     what: Text = fixed(description="description of the change")
-    set: Settings = fixed(
-        description="field.field: value, as --set takes them; a swept field gets the one value at every point"
-    )
+    set: Settings = fixed(description="field.field: value, as for --set; a swept field gets this value at every point")
     at: AxisValues = fixed(
         default_factory=dict, description="only these points of the sweep: axis name: value, or list of values"
     )
@@ -173,13 +171,13 @@ OpenValue = Annotated[
 
 
 class UnknownSection(Section):
-    """One thing that a source leaves open: a field with its values, or named settings of several fields."""
+    """One thing that a source leaves open: a field and its values, or named settings of several fields."""
 
-    what: Text = fixed(description="what is not stated, and why these values")
+    what: Text = fixed(description="what the source does not state, and why these values")
     field: AxisName | None = fixed(None, description="field.field; its value in the profile is the default")
-    values: list[OpenValue] = fixed(default_factory=list, description="of field: its further values")
+    values: list[OpenValue] = fixed(default_factory=list, description="with field: its other values")
     settings: dict[str, Settings] = fixed(
-        default_factory=dict, description="instead of field: name: {field.field: value}, as --set takes them"
+        default_factory=dict, description="instead of field: name: {field.field: value}, as for --set"
     )
 
     @model_validator(mode="after")
@@ -193,11 +191,13 @@ class UnknownSection(Section):
 
 
 class UnknownsSection(Section):
-    """What a source leaves open, and the grid over which a claim is judged that fails as the profile is written."""
+    """What a source leaves open, and the grid over which a claim is judged that fails with the profile as written."""
 
-    fields: dict[ControlName, UnknownSection] = fixed(description="name: what is open; the grid has every combination")
+    fields: dict[ControlName, UnknownSection] = fixed(
+        description="the open fields, by name; the grid has every combination of values"
+    )
     repetitions: Annotated[int, Field(ge=1)] | None = fixed(
-        None, description="of each point of the grid; those of the profile by default"
+        None, description="repetitions of each grid point; default: the profile's"
     )
     at: AxisValues = fixed(
         default_factory=dict, description="only these points of the sweep: axis name: value, or list of values"

@@ -160,80 +160,82 @@ _BufferTriple = Annotated[str, Field(pattern=BUFFER_TRIPLE)]
 class HostSection(Section):
     """Settings of the kernel's network stack."""
 
-    sysctls: dict[str, Text] = Field(default_factory=dict, description="name: value, set last on every node")
+    sysctls: dict[str, Text] = Field(
+        default_factory=dict, description="name: value; set on every node, after all other settings"
+    )
     tcp_rmem: _BufferTriple | None = Field(
         default=None,
-        description="least, initial and largest receive buffer in bytes; never a limit by default; `fixed`: the "
-        "largest from the beginning",
+        description="minimum, initial and maximum receive buffer in bytes; default: never a limit; `fixed`: the "
+        "maximum from the start",
     )
     tcp_wmem: _BufferTriple | None = Field(
         default=None,
-        description="least, initial and largest send buffer in bytes; by default a limit only in a recovery without "
-        "SACK, since Linux lets it grow to two windows; `fixed`: the largest from the beginning",
+        description="minimum, initial and maximum send buffer in bytes; default: a limit only in recovery without "
+        "SACK, since Linux lets it grow to two windows; `fixed`: the maximum from the start",
     )
     packets_per_ack: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
         default=None,
-        description="most packets an ACK counts as, in the slow start of every plug-in and in their reno; 0: as many "
-        "as it acknowledges, as by default",
+        description="maximum packets an ACK counts as, in slow start of every plug-in and in their reno; 0 (default): "
+        "as many as it acknowledges",
     )
     first_acks_per_packet: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
         default=None,
-        description="packets acknowledged for one by which the plug-ins' cubic grows before the first congestion; 0: "
-        "as Linux today, as by default",
+        description="acknowledged packets per packet of growth of the plug-ins' cubic before the first congestion; "
+        "0 (default): as in today's Linux",
     )
-    ipv6: bool = Field(default=False, description="leave IPv6 on; its random timers shift runs by microseconds")
+    ipv6: bool = Field(default=False, description="keep IPv6 enabled; its random timers shift runs by microseconds")
 
 
 _KERNELS = "`debian-VERSION`, `debian-newest`, or the path of a source tree"
 
 
 class SenderSection(ShortSection):
-    """What the senders are. A name alone, such as `sender: of-2007`, is their behaviour."""
+    """Behaviour and kernel of the senders. A name alone, such as `sender: of-2007`, is the behaviour."""
 
     short: ClassVar[str] = "behaviour"
 
     behaviour: Literal["linux", "of-2007"] = Field(
         default=TODAY,
-        description="settings of senders of an earlier time, where the profile sets none "
-        "([senders.md](senders.md)); linux changes nothing",
+        description="bundle of settings of an earlier time, which the profile can override "
+        "([senders.md](senders.md)); linux: none",
     )
     stack: Text | None = Field(
         default=None,
-        description="another TCP than the kernel's sends the measured flows (engine `uml`): a name of "
-        "[stacks.md](stacks.md), or the path of a YAML file; linux is the kernel's",
+        description="TCP stack that sends the measured flows (engine `uml`): a name of "
+        "[stacks.md](stacks.md), or the path of a YAML file; linux: the kernel's",
     )
     kernel: KernelName | None = Field(
         default=None,
-        description="kernel of the senders and of the routers, instead of the run's (engine `uml`): " + _KERNELS,
+        description="kernel of senders and routers; overrides kernel (engine `uml`): " + _KERNELS,
     )
     processor: ProcessorSection = Field(
-        default_factory=ProcessorSection, description="that of each sender: a mapping, or the name of a model"
+        default_factory=ProcessorSection, description="processor of each sender: a mapping, or the name of a model"
     )
     queue: AnyHostQueue = host_queue_field()
 
 
 class ReceiverSection(ShortSection):
-    """What the receivers are. A name alone, such as `receiver: no-sack`, is their behaviour."""
+    """Behaviour and kernel of the receivers. A name alone, such as `receiver: no-sack`, is the behaviour."""
 
     short: ClassVar[str] = "behaviour"
 
     behaviour: ReceiverName = Field(
         default=LINUX,
-        description="how those of measured flows acknowledge ([receivers.md](receivers.md)); linux changes nothing",
+        description="how receivers of measured flows acknowledge ([receivers.md](receivers.md)); linux: the kernel",
     )
     backlog_blocks: Annotated[int, Field(ge=1, le=MOST_BACKLOG_BLOCKS)] | None = Field(
         default=None,
-        description="blocks out of order from which on `windows-xp` reports none and discards what comes out of order; "
-        "that of the behaviour by default. The others have no such number",
+        description="for `windows-xp` only: number of out-of-order blocks from which on it reports none and discards "
+        "out-of-order data; default: the behaviour's own",
     )
     stack: Text | None = Field(
         default=None,
-        description="another TCP than the kernel's receives the measured flows (engine `uml`): a name of "
-        "[stacks.md](stacks.md), or the path of a YAML file; linux is the kernel's",
+        description="TCP stack that receives the measured flows (engine `uml`): a name of "
+        "[stacks.md](stacks.md), or the path of a YAML file; linux: the kernel's",
     )
     kernel: KernelName | None = Field(
-        default=None, description=f"kernel of the receivers, instead of the run's (engine `uml`): {_KERNELS}"
+        default=None, description=f"kernel of the receivers; overrides kernel (engine `uml`): {_KERNELS}"
     )
     processor: ProcessorSection = Field(
-        default_factory=ProcessorSection, description="that of each receiver: a mapping, or the name of a model"
+        default_factory=ProcessorSection, description="processor of each receiver: a mapping, or the name of a model"
     )

@@ -34,21 +34,21 @@ Numbers = Annotated[
 
 
 class RecordedExitSection(Section):
-    """Where the recorded flow left its start-up."""
+    """The recorded flow's exit from slow start."""
 
-    time: PositiveDuration = fixed(description="since it began to connect")
-    packets: Number = fixed(description="in flight")
-    round: int | None = fixed(None, ge=0, description="counted from 0")
-    cause: Text | None = fixed(None, description="as `exit_cause` of docs/measures.md; without it nothing tells")
+    time: PositiveDuration = fixed(description="time since the start of the connection")
+    packets: Number = fixed(description="packets in flight")
+    round: int | None = fixed(None, ge=0, description="round, from 0")
+    cause: Text | None = fixed(None, description="cause, as `exit_cause` of docs/measures.md; default: unknown")
 
 
 class RecordedCourseSection(Section):
-    """The recorded flow at the sender, at some times since it began to connect."""
+    """A time series of the recorded flow at the sender. Times count from the start of the connection."""
 
-    time_ms: Numbers = fixed(description="times")
-    in_flight_packets: Numbers = fixed(description="sent and not acknowledged, when the last ACK came")
-    acknowledged_kb: Numbers = fixed(description="bytes acknowledged, in thousands")
-    rtt_ms: Numbers = fixed(description="round trip of the last segment acknowledged")
+    time_ms: Numbers = fixed(description="times in milliseconds")
+    in_flight_packets: Numbers = fixed(description="unacknowledged packets after the last ACK")
+    acknowledged_kb: Numbers = fixed(description="acknowledged data in kB")
+    rtt_ms: Numbers = fixed(description="round trip of the last acknowledged segment")
 
     @model_validator(mode="after")
     def _equal(self) -> RecordedCourseSection:
@@ -61,39 +61,41 @@ class RecordedCourseSection(Section):
 
 
 class RecordedSection(Section):
-    """What the recording showed of the flow."""
+    """What the recording shows of the flow."""
 
-    goodput: Rate | None = fixed(None, description="acknowledged data over its time")
-    retransmitted_packets: int | None = fixed(None, ge=0, description="segments sent again")
+    goodput: Rate | None = fixed(None, description="acknowledged data per time")
+    retransmitted_packets: int | None = fixed(None, ge=0, description="retransmitted segments")
     held_back_by: Text | None = fixed(None, description="as `held_back_by` of docs/measures.md")
-    exit: RecordedExitSection | None = fixed(None, description="where it left its start-up")
-    startup_left: bool | None = fixed(None, description="false: it did not; without either that does not show")
+    exit: RecordedExitSection | None = fixed(None, description="its exit from slow start")
+    startup_left: bool | None = fixed(None, description="false: it did not leave slow start; default: unknown")
     course: RecordedCourseSection | None = fixed(
-        None, description="its course at the sender, since it began to connect, where the recording has packets"
+        None, description="its time series at the sender, if the recording has packets"
     )
 
 
 class ExperimentSections(Section):
-    """The sections of a profile that are about all its runs together."""
+    """The sections of a profile that concern all its runs together."""
 
     quick: AnySettings = fixed(
         default_factory=dict,
-        description="what --quick changes, to run a part of the sweep only: field.field: value, as --set takes them",
+        description="what --quick sets, to run only a part of the sweep: field.field: value, as for --set",
     )
     controls: dict[ControlName, ControlSection] = fixed(
-        default_factory=dict, max_length=MOST_CONTROLS, description="further runs with a mechanism changed"
+        default_factory=dict, max_length=MOST_CONTROLS, description="additional runs with one mechanism changed"
     )
     unknown: UnknownsSection | None = fixed(
-        None, description="what a source leaves open: further runs where a claim fails as the profile is written"
+        None, description="what a source leaves open: additional runs if a claim fails with the profile as written"
     )
     claims: list[ClaimSection] = fixed(
         default_factory=list, max_length=MOST_CLAIMS, description="what the runs are expected to show"
     )
     figures: list[FigureSection] = fixed(
-        default_factory=list, max_length=MOST_FIGURES, description="what is drawn from the runs"
+        default_factory=list, max_length=MOST_FIGURES, description="figures of the runs"
     )
-    search: SearchSection | None = fixed(None, description="where howdah search looks for a counterexample")
-    recorded: RecordedSection | None = fixed(None, description="what a recording shows of the flow whose twin this is")
+    search: SearchSection | None = fixed(None, description="where howdah search looks for counterexamples")
+    recorded: RecordedSection | None = fixed(
+        None, description="what a recording shows of the flow that this profile reproduces"
+    )
 
     @model_validator(mode="after")
     def _unique(self) -> ExperimentSections:

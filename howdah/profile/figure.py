@@ -78,7 +78,7 @@ class ColumnSection(Section):
     """A column of a table: a metric, of which flow, and at which values of the axes that are not rows."""
 
     metric: MetricName = fixed(description="a measure of metrics.json")
-    title: Text | None = fixed(None, description="heading; that of the measure by default")
+    title: Text | None = fixed(None, description="heading; default: the measure's title")
     flow: FlowChoice | None = fixed(None, description="number or name of a flow, name of a group, or `all` with take")
     take: Take | None = fixed(None, description="over the flows of a run")
     at: AxisValues = fixed(default_factory=dict, description="axis name: value as written in the sweep")
@@ -108,9 +108,9 @@ Number = Annotated[Any, WithJsonSchema({"type": ["number", "string"], "x-value":
 class PaperSection(Section):
     """Numbers that a paper prints, drawn hollow beside the measured ones."""
 
-    label: Text = fixed("the paper", description="where they are printed, e.g. Table 1")
+    label: Text = fixed("the paper", description="where they are printed, such as Table 1")
     points: dict[str, dict[str, Number]] = fixed(
-        description="line: x: number; of a table row: column: number. With panels, panel / line for the line"
+        description="line: x: number; for a table, row: column: number. With panels, the line is panel / line"
     )
 
     @model_validator(mode="after")
@@ -152,39 +152,43 @@ _OF_ALL_KINDS = {"id", "entry", "title", "kind", "at", "note"}
 
 
 class FigureSection(Section):
-    """A figure over the runs of the profile. What each kind needs and takes is in docs/report.md."""
+    """A figure over the runs of the profile. docs/report.md lists the fields that each kind requires and accepts."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)] = fixed(
         description="lower-case words joined by hyphens, unique in the profile"
     )
-    entry: Entries = fixed(default_factory=list, description="entry of the atlas that shows it, or a list of them")
-    title: Text = fixed(description="what is shown; {duration} and {window} become those of the runs")
+    entry: Entries = fixed(default_factory=list, description="atlas entry that shows it, or a list of them")
+    title: Text = fixed(description="title; {duration} and {window} are replaced by the runs'")
     note: Text = fixed("", description="a sentence for the caption")
     kind: Literal["sweep", "bars", "cdf", "time", "table"] = fixed(description="form of the figure")
-    x: AxisName | None = fixed(None, description="axis of the sweep: its values are the abscissa, or the categories")
+    x: AxisName | None = fixed(None, description="axis of the sweep, for the abscissa or the categories")
     y: MetricName | None = fixed(None, description="a measure of metrics.json")
-    metric: MetricName | None = fixed(None, description="of cdf: a measure of each connection of a group")
-    group: Name | None = fixed(None, description="of cdf: the group; needed if there are several")
+    metric: MetricName | None = fixed(None, description="with cdf: a measure of each connection of a group")
+    group: Name | None = fixed(None, description="with cdf: the group; required if there are several")
     flow: FlowChoice | None = fixed(None, description="number or name of a flow, name of a group, or `all` with take")
     take: Take | None = fixed(None, description="over the flows of a run")
-    lines: AxisName = fixed("algorithm", description="axis with one line, or one bar of each category, a value")
-    panels: AxisName | None = fixed(None, description="axis with one panel a value; of time also `series`")
+    lines: AxisName = fixed("algorithm", description="axis with one line per value, or one bar per value and category")
+    panels: AxisName | None = fixed(None, description="axis with one panel per value; with time also `series`")
     at: AxisValues = fixed(
-        default_factory=dict, description="value, or list of values, of axes as written in the sweep"
+        default_factory=dict, description="axis name: value, or list of values, as written in the sweep"
     )
     relative_to: AxisValues = fixed(
-        default_factory=dict, description="y as per cent more or less than at this value of lines"
+        default_factory=dict, description="show y in per cent above or below that of this value of lines"
     )
     log: Literal["x", "y", "xy"] | None = fixed(None, description="logarithmic axes")
     paper: Annotated[PaperSection, _PaperOrRows()] | None = fixed(
         None, description="printed numbers to compare with, drawn hollow"
     )
-    series: list[SeriesName] = fixed(default_factory=list, description="of time: what is drawn")
-    flows: list[FlowChoice] = fixed(default_factory=list, description="of time: numbers or names; all by default")
-    window: list[Duration] = fixed(default_factory=list, description="of time: begin and end, from the epoch")
-    repetition: int | None = fixed(None, ge=0, description="of time: the first that counts and has tables by default")
-    rows: Names = fixed(default_factory=list, description="of table: axis, or axes, with one row a value")
-    columns: Columns = fixed(default_factory=list, description="of table: metrics, columns, or an axis (with y)")
+    series: list[SeriesName] = fixed(default_factory=list, description="with time: what to draw")
+    flows: list[FlowChoice] = fixed(
+        default_factory=list, description="with time: flows, by number or name; default: all"
+    )
+    window: list[Duration] = fixed(default_factory=list, description="with time: begin and end, from the epoch")
+    repetition: int | None = fixed(
+        None, ge=0, description="with time: repetition; default: the first that counts and has tables"
+    )
+    rows: Names = fixed(default_factory=list, description="with table: axis, or axes, with one row per value")
+    columns: Columns = fixed(default_factory=list, description="with table: metrics, columns, or an axis (with y)")
 
     @model_validator(mode="before")
     @classmethod

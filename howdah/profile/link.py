@@ -189,9 +189,9 @@ RATE_OF = {"link": "rate", "reverse_link": "reverse_rate"}
 
 
 class LinkSection(ShortSection):
-    """A link that carries 1504 bytes at each instant of a trace, as Mahimahi's mm-link does: an IP packet counts its
-    length and 4 bytes. Several small packets share an opportunity, a large one waits for as many as it needs, what is
-    not used is lost, and the trace begins again at its end. A text is its ``file``."""
+    """A link that carries 1504 bytes at each instant of a trace, like Mahimahi's mm-link: an IP packet counts as its
+    length plus 4 bytes. Small packets share an opportunity, and a large packet waits for as many as it needs. Unused
+    bytes are lost, and the trace repeats. A text alone is the `file`."""
 
     short: ClassVar[str] = "file"
 
@@ -201,11 +201,11 @@ class LinkSection(ShortSection):
     )
     interpolation: Literal["step", "linear"] | None = Field(
         default=None,
-        description="of measured rates (.csv, .json), which need it: step, a rate holds until the next one; "
-        "linear, it changes evenly from each to the next",
+        description="required for measured rates (.csv, .json). step: a rate holds until the next; "
+        "linear: it changes linearly to the next",
     )
     column: Text | None = Field(
-        default=None, description="of a .csv: the column of the rate, where several could be it; its name has the unit"
+        default=None, description="a .csv's rate column, if several could be it; its name gives the unit"
     )
 
 

@@ -18,23 +18,23 @@ from howdah.profile.source import parse_yaml
 
 
 class MachineSection(Section):
-    """The machine of the ``vm`` engine; the other engines have none."""
+    """The virtual machine of the ``vm`` engine; other engines ignore it."""
 
     shift: int = Field(
-        default=0, ge=0, le=10, description="its processor executes 2 to the power of -shift instructions a nanosecond"
+        default=0, ge=0, le=10, description="its processor executes 2^-shift instructions per nanosecond"
     )
     time: Literal["virtual", "real"] = Field(
         default="virtual",
-        description="virtual: a processor of declared speed, and equal reruns; real: as fast as this machine runs it",
+        description="virtual: a processor of declared speed, reproducible; real: as fast as this machine runs it",
     )
     accelerator: Literal["auto", "kvm", "tcg"] = Field(
-        default="auto", description="in real time: KVM where it runs a stock kernel, else emulation (tcg); or only one"
+        default="auto", description="in real time, auto: KVM if it runs a stock kernel, otherwise emulation (tcg)"
     )
     modules: Text | None = fixed(
-        None, description="of a kernel given as an image: its lib/modules/RELEASE, relative to the profile"
+        None, description="for a kernel given as an image: its lib/modules/RELEASE, relative to the profile"
     )
     headers: Text | None = fixed(
-        None, description="of a kernel given as a file: its linux-headers package, or a tree modules are built against"
+        None, description="for a kernel given as a file: its linux-headers package, or a tree to build modules against"
     )
 
     @model_validator(mode="after")
@@ -47,23 +47,23 @@ class MachineSection(Section):
 
 
 class MachineChoiceSection(Section):
-    """Which machine of a role takes part."""
+    """Which machine to use for a role."""
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~_-]{0,62}$")] | None = Field(
         default=None,
-        description="a machine that runs this kernel: `debian-6.1`, `6.1`, or the full release; any by default",
+        description="use a machine with this kernel: `debian-6.1`, `6.1`, or the full release; default: any",
     )
 
 
 class MachinesSection(Section):
-    """The machines of the ``machines`` engine, where a role has several; other engines have none."""
+    """Which machines the ``machines`` engine uses for roles that have several; other engines ignore it."""
 
     sender: MachineChoiceSection = Field(
-        default_factory=MachineChoiceSection, description="where the senders' hosts live"
+        default_factory=MachineChoiceSection, description="machine of the senders' hosts"
     )
-    emulator: MachineChoiceSection = Field(default_factory=MachineChoiceSection, description="where the routers live")
+    emulator: MachineChoiceSection = Field(default_factory=MachineChoiceSection, description="machine of the routers")
     receiver: MachineChoiceSection = Field(
-        default_factory=MachineChoiceSection, description="where the receivers' hosts live"
+        default_factory=MachineChoiceSection, description="machine of the receivers' hosts"
     )
 
     def kernels(self) -> dict[str, str]:
@@ -148,16 +148,16 @@ Setting = Annotated[
 
 
 class Ns2Section(Section):
-    """The model of the ``ns2`` engine; the other engines have none."""
+    """The model of the ``ns2`` engine; other engines ignore it."""
 
     parameters: SetName = Field(
         default=DEFAULT_SET, description="a declared set of parameters ([ns2.md](ns2.md#declared-parameter-sets))"
     )
     agent: AgentName | None = Field(
         default=None,
-        description="the TCP of algorithms that are a start-up over Reno, instead of the set's",
+        description="TCP for algorithms that are a start-up over Reno; overrides the set's",
     )
     settings: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,60}_$")], Setting] = Field(
         default_factory=dict,
-        description="instance variables of Agent/TCP (`partial_ack_`, `tcpTick_` …); they override those of the set",
+        description="instance variables of Agent/TCP (`partial_ack_`, `tcpTick_` …); they override the set's",
     )

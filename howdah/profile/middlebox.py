@@ -41,38 +41,38 @@ Overhead = Annotated[
 
 
 class MiddleboxSection(Section):
-    """A hop behind the delay line that treats packets from the epoch to the end of the run, as hops of the Internet do.
+    """A hop after the delay line that treats packets during the run as hops of the Internet do.
 
-    ``mtu``, ``overhead``, ``clear_ecn`` and ``strip`` hold in both directions; ``lose``, ``duplicate`` and ``corrupt``
+    ``mtu``, ``overhead``, ``clear_ecn`` and ``strip`` apply in both directions; ``lose``, ``duplicate`` and ``corrupt``
     forward, towards each receiver.
     """
 
     mtu: int | None = Field(
-        default=None, description="bytes of the largest IP packet that passes; larger ones are dropped, 68 at least"
+        default=None, description="largest IP packet that passes, in bytes (68 or more); larger ones are dropped"
     )
     overhead: Overhead | None = Field(
         default=None,
-        description="instead of mtu: bytes that a tunnel's headers take of the path's MTU and of every rate, or the "
+        description="instead of mtu: bytes of a tunnel's headers, which reduce the path's MTU and every rate, or the "
         f"tunnel: {', '.join(f'{name} ({size})' for name, size in TUNNELS.items())}",
     )
     icmp: bool = Field(
         default=True,
-        description="what is too large is answered with ICMP, fragmentation needed; false: a black hole",
+        description="answer packets that are too large with ICMP fragmentation needed; false: a black hole",
     )
-    clear_ecn: bool = Field(default=False, description="the ECN field of every packet is set to 0")
+    clear_ecn: bool = Field(default=False, description="set the ECN field of every packet to 0")
     strip: list[Literal["sack", "window-scale", "timestamps"]] = Field(
         default_factory=list,
-        description="TCP options of SYN and SYN-ACK that are overwritten with NOPs: selective acknowledgements, "
-        "window scale, time stamps",
+        description="TCP options to overwrite with NOPs in SYN and SYN-ACK: selective acknowledgements, "
+        "window scale, timestamps",
     )
     lose: list[Text] = Field(
         default_factory=list,
-        description="packets that are lost, by their numbers towards the receiver from 1: 20, 30-35, or a file with "
-        "one of these on each line",
+        description="packets to drop, by number towards the receiver, from 1: 20, 30-35, or a file with "
+        "one of these per line",
     )
     duplicate: Ratio = preset(Ratio, "0 %", description="share of packets that arrive twice")
     corrupt: Ratio = preset(
-        Ratio, "0 %", description="share of packets in which a bit is turned over, so that their checksum is wrong"
+        Ratio, "0 %", description="share of packets with a flipped bit, so that their checksum is wrong"
     )
 
     @model_validator(mode="after")

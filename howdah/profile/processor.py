@@ -56,41 +56,42 @@ MODELS: dict[str, tuple[Constant, ...]] = {
 
 
 class ProcessorSection(ShortSection):
-    """What a host's processor needs for what arrives. A name alone, such as `processor: of-2007`, is the model."""
+    """A host's processor time for arriving packets. A name alone, such as `processor: of-2007`, is the model."""
 
     short: ClassVar[str] = "model"
 
     model: Literal["none", "of-2007"] = Field(
         default=NONE,
-        description="constants of what the profile leaves open ([processor.md](processor.md)); none: the host is as "
-        "fast as the engine's machine",
+        description="default values of the other fields ([processor.md](processor.md)); none: the host is as fast as "
+        "the engine's machine",
     )
     packet: Nanoseconds | None = Field(
         default=None,
-        description="time for each TCP segment that arrives",
+        description="time per arriving TCP segment",
         json_schema_extra={"x-default": "the model's"},
     )
     ack: Nanoseconds | None = Field(
         default=None,
-        description="further time for each that carries no data",
+        description="additional time per arriving segment without data",
         json_schema_extra={"x-default": "the model's"},
     )
     searched: Nanoseconds | None = Field(
         default=None,
-        description="further time for each packet that is passed in a search of TCP's queues",
+        description="additional time per packet visited in a search of TCP's queues",
         json_schema_extra={"x-default": "the model's"},
     )
     search: Literal["nothing", "each-block", "one-pass"] | None = Field(
         default=None,
-        description="what is searched: nothing, as today; for each block of a SACK all packets from the first that is "
-        "not acknowledged (Linux before 2.6.15); all blocks in one pass, from the last place if only the first grew",
+        description="what an ACK searches: nothing, as today; each-block: per SACK block, all packets from the first "
+        "unacknowledged one (Linux before 2.6.15); one-pass: once for all blocks, from the last position if only the "
+        "first block grew",
         json_schema_extra={"x-default": "the model's"},
     )
     queue: int | None = Field(
         default=None,
         ge=1,
         le=_NO_LIMIT,
-        description="segments that may wait; what arrives then is dropped",
+        description="maximum waiting segments; further ones are dropped",
         json_schema_extra={"x-default": "the model's"},
     )
 

@@ -19,7 +19,7 @@ TAG = "kind"
 _QUANTITIES: dict[str, Any] = {"duration": PositiveDuration, "buffer": Buffer, "share": Ratio}
 _LITERAL: Any = Literal  # made at run time, as the union is
 _UNION: Any = Union
-_DESCRIPTION = "queue discipline, or a mapping of its kind and parameters: fifo drops at the tail"
+_DESCRIPTION = "a queue discipline, or a mapping of its kind and parameters; fifo drops at the tail"
 
 
 class _Kind(Section):
@@ -126,7 +126,7 @@ def host_queue_field() -> Any:
     return Field(
         default_factory=lambda: HOST_SECTIONS["fifo"](kind="fifo"),
         description="queue discipline of each sender's interface while flows run, or a mapping of its kind and "
-        "parameters: fifo never drops",
+        "parameters; fifo never drops",
         json_schema_extra={"x-default": "fifo"},
     )
 

@@ -237,8 +237,7 @@ def _names_at(root: type[BaseModel], path: Path_) -> list[str]:
 
 
 def _annotation_at(root: type[BaseModel], path: Path_) -> Any:
-    """The type at ``path``, which includes the kinds that pydantic adds after a field with several kinds; None if nothing
-    is there."""
+    """The type at ``path``, or None. ``path`` has the kinds that pydantic adds after a field with several kinds."""
     model: Any = root
     for part in path:
         shape, inner = shape_of(model)

@@ -255,14 +255,14 @@ class SizeLaw(Protocol):
 class WeightedSizeSection(Section):
     """One size of a list."""
 
-    size: Bytes = Field(ge=1, description="bytes of a connection")
-    weight: float = Field(default=1, ge=0, le=1e12, description="how often, in proportion to the other weights")
+    size: Bytes = Field(ge=1, description="bytes per connection")
+    weight: float = Field(default=1, ge=0, le=1e12, description="relative frequency")
 
 
 class LognormalSection(Section):
     """F(x) = Φ(ln(x / median) / sigma)."""
 
-    median: Bytes = Field(ge=1, description="half of all connections are smaller")
+    median: Bytes = Field(ge=1, description="median size")
     sigma: float = Field(gt=0, le=10, description="standard deviation of the natural logarithm")
 
     def between(self, least_bytes: int, most_bytes: int) -> tuple[float, float]:
@@ -280,7 +280,7 @@ class ParetoSection(Section):
     """F(x) = 1 - (scale / x)^shape from scale on."""
 
     scale: Bytes = Field(ge=1, description="the smallest connection")
-    shape: float = Field(gt=0, le=100, description="the smaller, the longer the tail; at most 1: the mean is infinite")
+    shape: float = Field(gt=0, le=100, description="smaller means a longer tail; up to 1, the mean is infinite")
 
     def between(self, least_bytes: int, most_bytes: int) -> tuple[float, float]:
         return self._below(least_bytes), self._below(most_bytes)
@@ -294,25 +294,25 @@ class ParetoSection(Section):
 
 
 class SizesSection(Section):
-    """Sizes drawn for each connection from the seed and the repetition, the same for each algorithm: one of ``listed``,
-    ``file``, ``lognormal``, ``pareto`` and ``published``. Of a distribution only what is between ``least`` and ``most``
-    is drawn."""
+    """Sizes of connections, drawn from the seed and the repetition, the same for each algorithm: one of ``listed``,
+    ``file``, ``lognormal``, ``pareto`` and ``published``. Distributions are truncated to ``least`` … ``most``."""
 
-    listed: list[WeightedSizeSection] = Field(default_factory=list, max_length=MOST_SIZES, description="these sizes")
+    listed: list[WeightedSizeSection] = Field(
+        default_factory=list, max_length=MOST_SIZES, description="a list of sizes"
+    )
     file: Text | None = Field(
         default=None,
-        description="a CSV, relative to the profile, of size (bytes, or with a unit) and weight, which is a list; or "
-        "of size and cdf, the share of connections of at most that size, which is a distribution: from row to row it "
-        "grows evenly",
+        description="a CSV, relative to the profile: columns size (bytes, or with a unit) and weight are a list; "
+        "size and cdf, the share of connections of at most that size, are a distribution, linear between rows",
     )
     lognormal: LognormalSection | None = Field(default=None, description="F(x) = Φ(ln(x / median) / sigma)")
     pareto: ParetoSection | None = Field(default=None, description="F(x) = 1 - (scale / x)^shape from scale on")
     published: Literal["web-search", "data-mining", "facebook-hadoop"] | None = Field(
-        default=None, description="a distribution that others have published (docs/traffic.md has the sources)"
+        default=None, description="a published distribution (docs/traffic.md has the sources)"
     )
-    least: Bytes = preset(Bytes, "1 B", ge=1, description="smallest size of a distribution")
-    most: Bytes = preset(Bytes, "1 GB", description="largest size of a distribution")
-    source: Text | None = fixed(None, description="where the numbers come from: a publication, a measurement, a choice")
+    least: Bytes = preset(Bytes, "1 B", ge=1, description="smallest size drawn from a distribution")
+    most: Bytes = preset(Bytes, "1 GB", description="largest size drawn from a distribution")
+    source: Text | None = fixed(None, description="origin of the numbers: a publication, a measurement, a choice")
 
     @model_validator(mode="after")
     def _one(self) -> SizesSection:

@@ -23,34 +23,33 @@ _FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,62}$")]
 class StackSection(Section):
     """The contents of a stack's ``NAME.yaml``."""
 
-    summary: Text = fixed(description="what it is, in some words")
+    summary: Text = fixed(description="a short description")
     directory: Text = fixed(description="its sources, relative to this file")
     needs: dict[_FileName, Text] = fixed(
         default_factory=dict,
-        description="programs that build it, and the word by which each tells its version; without one of them the "
-        "stack is unsupported",
+        description="programs that build it, with the argument that prints each one's version; if one is missing, "
+        "the stack is unsupported",
     )
     build: list[Annotated[list[Text], Field(min_length=1)]] = fixed(
         min_length=1,
         max_length=16,
-        description="commands that build it, each a list of words; {out} is where the program goes, {work} is for what "
-        "is needed in between",
+        description="commands that build it, each a list of words; {out} is the directory of the program, {work} "
+        "one for intermediate files",
     )
     environment: dict[Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")], Text] = fixed(
-        default_factory=dict, description="variables of these commands"
+        default_factory=dict, description="environment variables of these commands"
     )
     libraries: list[_FileName] = fixed(
         default_factory=list,
         max_length=16,
-        description="shared libraries that are put beside the program, by the name under which gcc finds them",
+        description="shared libraries to copy beside the program, by the name under which gcc finds them",
     )
-    program: _FileName = fixed(description="the file in {out} that is started")
+    program: _FileName = fixed(description="the file in {out} to start")
     algorithms: dict[Text, Text] = fixed(
         default_factory=dict,
-        description="congestion controls with which it sends: a profile's name, and what the program calls it; none: "
-        "it only receives",
+        description="its congestion controls: the name in profiles, and the program's name; none: it only receives",
     )
-    hint: Text = fixed("", description="what to do where it does not build")
+    hint: Text = fixed("", description="what to do if it does not build")
 
 
 @dataclass(frozen=True)

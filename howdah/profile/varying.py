@@ -29,25 +29,25 @@ JITTER_INTERVAL_US = 20_000  # of the perturbation
 
 
 class StepSection(Section):
-    """One step of ``schedule``: from ``at`` on, what is given here holds. What no step gives stays as the path says.
+    """One step of ``schedule``: changes that hold from ``at`` on. Fields that no step changes stay as in the path.
 
-    At the end of the run the path is again what it was, so that it can be measured. Packets keep their order when a
-    delay falls.
+    At the end of the run the path is restored, so that it can be measured. Packets keep their order when a delay
+    decreases.
     """
 
     at: Duration = Field(description="time after the epoch")
-    rate: Rate | None = Field(default=None, description="of the bottleneck; its queue is kept")
-    reverse_rate: Rate | None = Field(default=None, description="of the way back, where path.reverse_rate is set")
-    rtt: PositiveDuration | None = Field(default=None, description="round trip, split as the path's")
+    rate: Rate | None = Field(default=None, description="rate of the bottleneck; its queue is kept")
+    reverse_rate: Rate | None = Field(default=None, description="reverse rate, if path.reverse_rate is set")
+    rtt: PositiveDuration | None = Field(default=None, description="round-trip delay, split like the path's")
     forward_delay: Duration | None = Field(default=None, description="instead of rtt: delay from sender to receiver")
     reverse_delay: Duration | None = Field(default=None, description="instead of rtt: delay from receiver to sender")
-    loss: Ratio | None = Field(default=None, description="random loss, forward; 100 % loses everything")
-    reverse_loss: Ratio | None = Field(default=None, description="random loss of the way back")
+    loss: Ratio | None = Field(default=None, description="random forward loss; 100 % drops everything")
+    reverse_loss: Ratio | None = Field(default=None, description="random reverse loss")
     loss_for: PositiveDuration | None = Field(
         default=None,
-        description="the losses of this step hold for this time; then those hold that would without it",
+        description="how long this step's losses last; then they continue as without this step",
     )
-    outage: PositiveDuration | None = Field(default=None, description="both directions lose everything for this time")
+    outage: PositiveDuration | None = Field(default=None, description="how long both directions drop everything")
 
     @model_validator(mode="after")
     def _something(self) -> StepSection:
@@ -69,24 +69,23 @@ def check_steps(steps: list[StepSection], *place: str) -> None:
 
 
 class TraceSection(Section):
-    """A path that changes as a file says. The file is CSV with a header (columns ``time`` and any of ``rate``,
-    ``reverse_rate``, ``rtt``, ``forward_delay``, ``reverse_delay``, ``loss``, ``reverse_loss``, values with units), or
-    a trace of Mahimahi. That has the time of each packet of 1500 bytes that may be sent, one a line, in
-    milliseconds."""
+    """A path that changes according to a file. It is a CSV with a header (columns ``time`` and any of ``rate``,
+    ``reverse_rate``, ``rtt``, ``forward_delay``, ``reverse_delay``, ``loss``, ``reverse_loss``, values with units). Or
+    it is a Mahimahi trace, which has one line per 1500-byte packet, its time in milliseconds."""
 
     file: Text = fixed(description="relative to the profile; .csv, or anything else for Mahimahi's format")
     interval: PositiveDuration = preset(
-        PositiveDuration, "100 ms", description="Mahimahi: the rate is the mean over this time"
+        PositiveDuration, "100 ms", description="Mahimahi: interval over which the rate is averaged"
     )
     repeat: PositiveDuration | None = Field(
-        default=None, description="repeat the trace after this time; by default the last value stays"
+        default=None, description="repeat the trace after this time; default: keep the last value"
     )
-    scale: Ratio | None = Field(default=None, description="factor applied to the trace's rates")
+    scale: Ratio | None = Field(default=None, description="factor for the trace's rates")
 
 
 class RateVariationSection(Section):
-    """A bottleneck whose rate changes, as a radio link's: every ``interval`` a rate between ``least`` and the path's
-    rate, uniform, correlated in time as ``delay_variation`` is. The series is drawn from the seed."""
+    """A bottleneck with a varying rate, like a radio link's: every ``interval`` a rate between ``least`` and the path's
+    rate, uniform, correlated in time like ``delay_variation``. The series is drawn from the seed."""
 
     least: Rate = Field(description="lowest rate; the path's rate is the highest")
     correlation_time: Duration = Field(description="time in which the autocorrelation falls to 1/e; 0: independent")
@@ -101,12 +100,12 @@ class RateVariationSection(Section):
 
 
 class HandoverSection(Section):
-    """Satellites in low orbit, each left for the next one after ``every``. Nothing arrives for ``outage``, then the
-    delay is another one, between the path's and ``delay`` above it: uniform, half each way, drawn from the seed."""
+    """Satellites in low orbit, with a hand-over after each interval ``every``. Nothing arrives for ``outage``. Then the
+    path has a new delay, at most ``delay`` above its own: uniform, half in each direction, drawn from the seed."""
 
     every: PositiveDuration = Field(description="time between hand-overs")
-    first: PositiveDuration | None = Field(default=None, description="time of the first one; every by default")
-    delay: Duration = Field(description="largest round trip added")
+    first: PositiveDuration | None = Field(default=None, description="time of the first one; default: every")
+    delay: Duration = Field(description="largest addition to the round trip")
     outage: Duration = preset(Duration, "0", description="time without any delivery")
     source: Text = fixed(description="where the numbers come from: a publication, a measurement, a choice")
 
@@ -118,16 +117,15 @@ class HandoverSection(Section):
 
 
 class ReorderSection(Section):
-    """Packets that overtake: forward, netem lets some go at once, past those that wait for the forward delay.
+    """Packets that overtake, forward: netem sends some at once, past those that wait for the forward delay.
 
-    After each of them ``gap`` - 1 packets keep their place; then each goes at once with probability ``share``, until
-    one has. Of all packets, 1 / (gap - 1 + 1 / share) overtake (net/sched/sch_netem.c, netem_enqueue).
+    After each of them, ``gap`` - 1 packets keep their place. Then each is sent at once with probability ``share``,
+    until one is. The fraction of all packets that overtake is 1 / (gap - 1 + 1 / share) (net/sched/sch_netem.c,
+    netem_enqueue).
     """
 
     share: Ratio = Field(description="probability that a packet overtakes")
-    gap: int = Field(
-        default=1, ge=1, le=1_000_000, description="least distance between two overtaking packets, in packets"
-    )
+    gap: int = Field(default=1, ge=1, le=1_000_000, description="minimum distance of overtaking packets, in packets")
 
     @model_validator(mode="after")
     def _rare(self) -> ReorderSection:
