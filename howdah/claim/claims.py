@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""claims.json: every claim of an experiment with its verdict, from the experiment's directory alone."""
+"""claims.json: every claim of an experiment with its verdict, computed from the experiment's directory alone."""
 
 from __future__ import annotations
 
@@ -36,18 +36,20 @@ from howdah.record.result import brief, load_experiment
 
 
 def decided(claim: ClaimSection, verdict: str, why: str) -> tuple[str, str]:
-    """Verdict and why: what fails and hangs on a contradiction is *unsupported*, for no measurement can decide it."""
+    """The final verdict and reason. A failed claim that depends on a contradiction in its source is *unsupported*,
+    because no measurement can decide it."""
     if claim.contradiction is None or verdict != FAIL:
         return verdict, why
     return UNSUPPORTED, "; ".join(filter(None, (f"its source contradicts itself: {claim.contradiction}", why)))
 
 
 def judge_claims(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
-    """Judge every claim of an experiment and write claims.json; its content, or None (and no file) without claims.
+    """Judge every claim of an experiment and write claims.json. Return its content, or None (and no file) without
+    claims.
 
-    The claims are those of ``profile``, by default of the profile with which the experiment was run. Raises
-    HowdahError where the directory is not an experiment, or the profile is wrong. A file that says the same already is
-    left as it is, so that a directory that cannot be written can still be judged.
+    The claims come from ``profile``, by default the profile that the experiment was run with. Raises HowdahError if the
+    directory is not an experiment, or the profile is invalid. A file with the same content is not rewritten, so that a
+    read-only directory can be judged.
     """
     result = judged(directory, profile)
     target = directory / CLAIMS_NAME
@@ -59,7 +61,7 @@ def judge_claims(directory: Path, profile: Path | None = None) -> ClaimsFile | N
 
 
 def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
-    """What claims.json has to say, or None without claims; nothing is written."""
+    """The content of claims.json, or None without claims; writes nothing."""
     if profile is None and not _declared(directory)[2].claims:
         return None  # before any run is read
     field, quick, claims = field_of(directory)
@@ -77,14 +79,15 @@ def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
 
 
 def as_declared(claim: ClaimSection, verdict: str) -> str:
-    """The verdict of a claim of its kind: a definition that holds is *implemented*, for nothing was reproduced."""
+    """The verdict for the claim's ``kind``: a definition that holds is *implemented* instead of *pass*, because nothing
+    was reproduced."""
     if claim.kind is None or verdict not in (PASS, IMPLEMENTED):
         return PASS if verdict == IMPLEMENTED else verdict
     return IMPLEMENTED
 
 
 def judged_with(directory: Path) -> Path | None:
-    """The profile whose claims claims.json has; None for that of the experiment, or where it has changed since."""
+    """The profile whose claims are in claims.json; None if it is the experiment's own, or has changed since."""
     found = read_claims_file(directory)
     if found is None or found.profile is None:
         return None
@@ -103,7 +106,7 @@ def _json(file: Path) -> Any:
 
 
 def _declared(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSections]:
-    """An experiment's index and profile, and what the profile says of the experiment as a whole."""
+    """An experiment's index, its profile, and the profile's sections about the experiment as a whole."""
     index_file = directory / "experiment.json"
     if not index_file.exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(directory))
@@ -113,7 +116,7 @@ def _declared(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSec
 
 
 def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
-    """The runs of an experiment, whether they are those of --quick, and the claims that were made of them."""
+    """The runs of an experiment, whether they are those of --quick, and the profile's claims."""
     index, document, sections = _declared(directory)
     runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
     cells = [Made(cell.run, cell.axes, cell.algorithm, cell.repetition, runs.get(cell.run)) for cell in index.cells]
@@ -123,7 +126,7 @@ def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
 
 
 def row_of(claim: ClaimSection, verdict: str, why: str, expected: str = "") -> ClaimRow:
-    """A claim in its words, of which nothing was measured."""
+    """A claim's row without any measurement."""
     return ClaimRow(
         id=claim.id,
         entries=claim.entry,
@@ -146,7 +149,7 @@ def row_of(claim: ClaimSection, verdict: str, why: str, expected: str = "") -> C
 
 
 def _judged(claim: ClaimSection, field: Field, quick: bool) -> ClaimRow:
-    """One claim as claims.json has it."""
+    """Judge one claim; its row in claims.json."""
     row = row_of(claim, UNSUPPORTED, claim.unsupported or "")
     if claim.unsupported is not None:
         return row
@@ -168,7 +171,7 @@ def _judged(claim: ClaimSection, field: Field, quick: bool) -> ClaimRow:
 def _controlled(
     claim: ClaimSection, field: Field, quick: bool, control: ControlSection, failed: MeasuredRow
 ) -> ControlRow:
-    """The same claim on the runs of its control, which must have the points at which the claim failed."""
+    """Judge the claim on the runs of its control, which must include the points at which the claim failed."""
     found = Judging(claim, field, quick, claim.control).judge()
     verdict, why = found.verdict, found.why
     there = {_point_key(point.at, control) for point in (found.measured.points if found.measured else ())}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One expectation against one sample, or two. docs/claims.md fixes what the words mean."""
+"""Judge one expectation against one sample, or two. docs/claims.md defines the words."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ Point = tuple[Any, Sample]  # value of the axis, and the sample there
 
 
 def judge_point(expect: ExpectSection, metric: Metric, at: At, value: Sample, than: Sample | None) -> Finding:
-    """The verdict at one point. A run without the value (``no exit seen``) is a claim not shown: *fail*; if its row
-    says that this machine cannot measure it, *unsupported*."""
+    """The verdict at one point. A run without the value (``no exit seen``) makes the claim *fail*, or *unsupported* if
+    its row says that this machine cannot measure it."""
     samples = [value] if than is None else [value, than]
     note = left_out_text(samples)
     unusable = _unusable(samples, at, value, than, note, counts=expect.counts)
@@ -83,9 +83,10 @@ def _word(ok: bool) -> str:
 
 
 def _by_its_mean(expect: RangeSection, metric: Metric, found: Interval, shown: str) -> str:
-    """Why a claim fails whose mean is above or below the bound; empty where the mean is not.
+    """Why ``above`` or ``below`` fails although the mean is beyond the bound; empty if the mean is not.
 
-    A reader may see the extremes of few repetitions, which may be in the range, too. ``shown`` has the interval."""
+    With few repetitions a reader sees their extremes, which may also be in the range. ``shown`` has the interval.
+    """
     if not judge_range(expect, metric, Interval(found.value))[0]:
         return ""
     word, bound = ("above", expect.above) if expect.above is not None else ("below", expect.below)
@@ -93,14 +94,14 @@ def _by_its_mean(expect: RangeSection, metric: Metric, found: Interval, shown: s
 
 
 def _alone(why: str, samples: list[Sample]) -> str:
-    """Say that one repetition has no interval."""
+    """Add to ``why`` that a single repetition has no interval."""
     counts = {len(each.values) for each in samples}
     return "; ".join(filter(None, (why, "n = 1, compared by means"))) if 1 in counts else why
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Two samples: difference and ratio of their means. ``ratio`` is None where the second mean is 0."""
+    """Difference and ratio of the means of two samples. ``ratio`` is None if the second mean is 0."""
 
     first: float
     second: float
@@ -123,7 +124,8 @@ class Compared:
 
 
 def compare(value: Sample, than: Sample) -> Compared:
-    """In pairs of the same repetition where at least two are on both sides, or each has one; else after Welch.
+    """Compare two samples: in pairs of equal repetitions if both sides share at least two, or have just the same one;
+    otherwise after Welch.
 
     Repetitions that only one side has are left out of the pairs.
     """
@@ -194,7 +196,8 @@ def _lies_below(found: Interval, limit: float) -> bool:
 
 
 def judge_range(expect: RangeSection, metric: Metric, found: Interval) -> tuple[bool, str]:
-    """Whether a number is in the range: above and below by its interval, the others by itself."""
+    """Whether a number is in the range, and the number as text. ``above`` and ``below`` test its interval, the others
+    the number itself."""
     shown = number_text(found.value, metric)
     if found.low is not None and found.high is not None:
         shown += f" ({number_text(max(found.low, metric.least), metric)} to {number_text(found.high, metric)})"
@@ -208,7 +211,7 @@ def judge_range(expect: RangeSection, metric: Metric, found: Interval) -> tuple[
 
 
 def bounds(expect: RangeSection, metric: Metric) -> tuple[float | None, float | None]:
-    """The range that is expected, in the unit of metrics.json; None where it has no end."""
+    """The expected range in the unit of metrics.json; None for an open end."""
     if expect.equals is not None:
         middle = metric.read(expect.equals)
         tolerance = metric.read_tolerance(expect.within or USUAL_TOLERANCE, middle)
@@ -220,7 +223,8 @@ def bounds(expect: RangeSection, metric: Metric) -> tuple[float | None, float | 
 
 
 def _counted(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool, str]:
-    """Whether enough repetitions have the text, or a number in the range. One that has none does not match."""
+    """Whether enough repetitions have the text, or a number in the range. A repetition without a value does not
+    match."""
     total = len(value.values) + len(value.missing)
     if expect.is_ is not None:
         texts = [str(text) for text in value.values.values()]
@@ -237,18 +241,18 @@ def _counted(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool
 
 
 def in_enough(expect: ExpectSection, share: float) -> bool:
-    """Whether it holds in as large a share of the repetitions as expected."""
+    """Whether ``share`` reaches the expected share of the repetitions."""
     return share >= read_share(expect.in_at_least or "1") - _ROUNDING
 
 
 def judge_trend(
     expect: ExpectSection, metric: Metric, at: At, points: list[Point], order: Callable[[Any], float]
 ) -> Finding:
-    """The trend of the means along an axis, whose values ``order`` turns into numbers.
+    """Judge the trend of the means along an axis; ``order`` maps its values to numbers.
 
     rises: the mean at the largest value is *more* than at the smallest, and Spearman's rank correlation is at least
-    0.7; with ``by`` the ends are that far apart as well; falls: the other way round; flat: every mean is within 10 %
-    of their mean, or within ``within``.
+    0.7; with ``by``, the ends also differ by at least ``by``. falls: the opposite. flat: every mean is within 10 % (or
+    ``within``) of their mean.
     """
     points = sorted(points, key=lambda point: order(point[0]))
     samples = [each for _, each in points]
@@ -274,7 +278,8 @@ def judge_trend(
 
 
 def judge_ranks(expect: ExpectSection, at: At, points: list[Point]) -> Finding:
-    """Spearman's rank correlation of the means along an axis with the numbers that ``with`` has for its values."""
+    """Judge Spearman's rank correlation between the means along an axis and the numbers that ``with`` gives for its
+    values."""
     assert expect.rank_correlation is not None
     samples = [each for _, each in points]
     note = left_out_text(samples)
@@ -296,12 +301,12 @@ def _mean(found: Sample) -> float | None:
 
 
 def other_number(expect: ExpectSection, value: object) -> float | None:
-    """What ``with`` has for a value of the axis; None if nothing."""
+    """The number that ``with`` gives for a value of the axis, or None."""
     return {axis_key(name): number for name, number in (expect.with_ or {}).items()}.get(axis_key(value))
 
 
 def correlated(expect: ExpectSection, along: Sequence[TrendRow]) -> tuple[bool, str]:
-    """Whether the rank correlation of means and other numbers, which all are there, is in the range."""
+    """Whether the rank correlation of the means and the other numbers is in the range, and a text that says it."""
     assert expect.rank_correlation is not None
     pairs = [(each.other, each.mean) for each in along if each.other is not None and each.mean is not None]
     correlation = spearman([other for other, _ in pairs], [mean for _, mean in pairs])
@@ -312,14 +317,14 @@ def correlated(expect: ExpectSection, along: Sequence[TrendRow]) -> tuple[bool, 
 
 
 def is_flat(expect: ExpectSection, means: Sequence[float]) -> bool:
-    """Whether each of the means along an axis is as near to their mean as expected."""
+    """Whether each mean along an axis is close enough to their common mean."""
     middle = sum(means) / len(means)
     share = SIMILAR if expect.within is None else read_share(expect.within)
     return all(abs(mean - middle) <= share * abs(middle) * (1 + _ROUNDING) for mean in means)
 
 
 def moves_by(expect: ExpectSection, means: Sequence[float]) -> bool:
-    """Whether the ends of a trend are as far apart as ``by`` asks for; true without it."""
+    """Whether the ends of a trend differ by at least ``by``; true without ``by``."""
     if expect.by is None:
         return True
     change = means[-1] - means[0] if expect.trend == "rises" else means[0] - means[-1]
@@ -327,7 +332,7 @@ def moves_by(expect: ExpectSection, means: Sequence[float]) -> bool:
 
 
 def _united(samples: list[Sample]) -> Sample:
-    """The runs of several points as one sample without values: which runs, and which were left out."""
+    """The runs of several points as one sample without values: all runs, and those left out."""
     united = Sample(samples[0].unit if samples else "")
     for each in samples:
         united.runs += each.runs

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims over the grid of what a source leaves open: where each holds, and whether all hold at one point.
+"""Judge claims over the grid of what a source leaves open: where each holds, and whether all hold at one point.
 
-When a grid of what a source leaves open shows why a claim does not hold, and when it holds there by chance.
+The grid tells a mechanism from chance. It shows a mechanism if both hold:
 
-A grid shows a mechanism if both hold:
-
-1. What is open decides it. At some value of one field the claim holds whatever the others are, or the points at which
-   it holds, two at least, are exactly those with certain values of several fields.
-2. Its reverse, where it has one, is measured at fewer points than the claim.
+1. The open values decide. Either the claim holds at some value of one field, whatever the other fields are. Or it holds
+at two points or more, which are exactly those with certain values of several fields. 2. Its reverse, if it has one, is
+measured at fewer points than the claim itself.
 
 A claim that holds at some point of such a grid *differs*. One that holds at some point of another grid *depends* on
-what is open: nothing shows which of its values the source had. docs/claims.md says the same to readers.
+what is open: nothing shows which values the source used. docs/claims.md explains this to readers.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _TRENDS_REVERSED = {"rises": "falls", "falls": "rises"}
 
 
 def reverse_of(claim: ClaimSection) -> ClaimSection | None:
-    """The claim with its direction turned; None where it has none, as ``similar`` and a number by itself."""
+    """The claim with the opposite direction; None if it has no direction, such as ``similar`` or a number."""
     expect = claim.expect
     reverse = None if expect is None or claim.value is None else _reverse(expect, metric_called(claim.value.metric))
     if reverse is None:
@@ -63,7 +61,7 @@ def _reverse(expect: ExpectSection, metric: Metric) -> dict[str, Any] | None:
 
 
 def _beyond(expect: RangeSection, metric: Metric, same: float) -> str:
-    """On which side of ``same`` the reverse lies; empty where the range is on both."""
+    """The side of ``same`` on which the reverse lies; empty if the range covers both sides."""
     low, high = bounds(expect, metric)
     if low is not None and low >= same:
         return "below"
@@ -71,7 +69,7 @@ def _beyond(expect: RangeSection, metric: Metric, same: float) -> str:
 
 
 def summed_up(over: Sequence[GridPointRow]) -> GridRow:
-    """Where a claim holds of the points at which it was judged, in words; how often it does, and its reverse."""
+    """How often a claim and its reverse hold on the points at which it was judged, and, in words, where it holds."""
     holding = [point.at for point in over if point.verdict == PASS]
     reverse = sum(bool(point.reverse) for point in over)
     everywhere = [point.at for point in over]
@@ -94,14 +92,14 @@ def summed_up(over: Sequence[GridPointRow]) -> GridRow:
 
 
 def verdict_over(summed: GridRow) -> str:
-    """The verdict of a claim that fails as its profile is written, by its grid."""
+    """The verdict, by its grid, of a claim that fails with the profile as written."""
     if not summed.holds:
         return FAIL
     return DIFFERS if summed.mechanism else DEPENDS
 
 
 def _decides(holding: Sequence[At], everywhere: Sequence[At]) -> bool:
-    """Whether values of what is open say where it holds (rule 1)."""
+    """Whether open values determine where the claim holds (rule 1 above)."""
     for name in everywhere[0]:
         for value in {at[name] for at in holding}:
             if all(at in holding for at in everywhere if at[name] == value):
@@ -110,12 +108,13 @@ def _decides(holding: Sequence[At], everywhere: Sequence[At]) -> bool:
 
 
 def _is_product(holding: Sequence[At]) -> bool:
-    """Whether these points are all combinations of the values that occur in them."""
+    """Whether the points are all combinations of the values that occur in them."""
     return math.prod(len({at[name] for at in holding}) for name in holding[0]) == len(holding)
 
 
 def _where(holding: Sequence[At], everywhere: Sequence[At]) -> str:
-    """``where path-rate is 90 or 95 Mbit/s and buffer is 100 packets``; the first such point if that is not all."""
+    """Where a claim holds: ``where path-rate is 90 or 95 Mbit/s and buffer is 100 packets``; only an example if that is
+    not exact."""
     if not holding:
         return ""
     names = list(everywhere[0])
@@ -128,11 +127,11 @@ def _where(holding: Sequence[At], everywhere: Sequence[At]) -> str:
 
 
 def judge_grid(claims: Sequence[ClaimSection], rows: Sequence[ClaimRow], field: Field, quick: bool) -> OpenRow | None:
-    """Judge over the grid each claim that fails as the profile is written.
+    """Judge over the grid each claim that fails with the profile as written.
 
-    Its row gets ``unknown``; where it holds somewhere, its verdict is what the grid shows (mechanism.py).
+    Set ``unknown`` in its row, and, if it holds at some point, replace its verdict by that of the grid (rules above).
 
-    Returns what is open, and the point at which all claims hold; None where nothing is open.
+    Return what is open, and the point at which all claims hold; None if nothing is open.
     """
     if field.unknowns is None:
         return None
@@ -164,10 +163,10 @@ def judge_grid(claims: Sequence[ClaimSection], rows: Sequence[ClaimRow], field: 
 
 
 def _put_together(found: OpenRow, points: list[GridPoint], over: dict[str, dict[str, str]]) -> None:
-    """Say the point at which all claims hold; without one that at which most do.
+    """Set the point at which all claims hold, or else the point at which most do.
 
-    A claim that could not be judged at each of the points takes no part: where it has no verdict, nothing is known of
-    all claims together. Such are the claims on runs that the grid leaves out (``unknown.at``) and on controls.
+    Claims that were not judged at every point are left out, because nothing is known of all claims together where one
+    has no verdict. These are claims on runs that the grid excludes (``unknown.at``), and on controls.
     """
     verdicts = {name: each for name, each in over.items() if UNSUPPORTED not in each.values()}
     left_out = len(over) - len(verdicts)
@@ -194,7 +193,8 @@ def _put_together(found: OpenRow, points: list[GridPoint], over: dict[str, dict[
 def _judged(
     claim: ClaimSection, field: Field, quick: bool, point: GridPoint, row: ClaimRow | None = None
 ) -> GridPointRow:
-    """What a claim found at a point of the grid, and whether its reverse holds there; ``row`` of the default."""
+    """Judge a claim at a point of the grid, and whether its reverse holds there. ``row`` is the claim's row if the
+    point is the default."""
     label = None if row is not None else point.label
     found: Judged = row if row is not None else Judging(claim, field, quick, unknown=label).judge()
     text = found.measured.text if found.measured else found.why

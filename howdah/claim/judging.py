@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One claim over the ordinary runs of an experiment, over those of a control, or at a point of what is unknown."""
+"""Judge one claim over the ordinary runs of an experiment, the runs of a control, or those of a grid point."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from howdah.record.table import point_text
 
 
 def expected_text(claim: ClaimSection) -> str:
-    """``870 ± 10 %``; ``much more than at algorithm = standard``; ``ack-train in all of the repetitions``; ``0 packets
-    in at least 90 % of the repetitions``; ``rises with path.buffer``."""
+    """The expectation in words: ``870 ± 10 %``; ``much more than at algorithm = standard``; ``ack-train in all of the
+    repetitions``; ``0 packets in at least 90 % of the repetitions``; ``rises with path.buffer``."""
     expect = claim.expect
     assert expect is not None
     text = ""
@@ -84,14 +84,14 @@ def range_text(expect: RangeSection) -> str:
 
 
 def _one_range_text(claim: ClaimSection, expect: RangeSection) -> str:
-    """A range for the value of each repetition; of a single number that number alone: ``0 packets``."""
+    """A range for single repetitions; just the number if the range is one number: ``0 packets``."""
     assert claim.value is not None
     low, high = bounds(expect, metric_called(claim.value.metric))
     return expect.equals if expect.equals is not None and low == high else range_text(expect)
 
 
 def than_text(claim: ClaimSection) -> str:
-    """What tells the other side from the first: ``algorithm = standard``, ``flow second``."""
+    """How the other side differs from the first: ``algorithm = standard``, ``flow second``."""
     than = claim.than
     assert than is not None
     parts = [than.metric] if than.metric is not None else []
@@ -110,7 +110,7 @@ _WORST_FIRST = (FAIL, INVALID, UNSUPPORTED, PASS)
 
 @dataclass(frozen=True)
 class FoundOfClaim:
-    """What was found of a claim over some runs; ``runs`` are their names."""
+    """The result of judging a claim over some runs; ``runs`` are their names."""
 
     verdict: str
     why: str
@@ -121,7 +121,7 @@ class FoundOfClaim:
 
 
 class Judging:
-    """One claim over the ordinary runs, over those of a control, or over those of a point of the grid."""
+    """Judges one claim over the ordinary runs, the runs of a control, or those of a grid point."""
 
     def __init__(
         self, claim: ClaimSection, field: Field, quick: bool, control: str | None = None, unknown: str | None = None
@@ -150,7 +150,8 @@ class Judging:
         return self._result(verdict, "; ".join(filter(None, notes)), findings, chosen)
 
     def _points(self) -> tuple[list[At], int]:
-        """Every combination of the values of ``each`` that was run, and how many of the profile were not."""
+        """Every combination of the values of ``each`` that was run, and the number of the profile's combinations that
+        were not."""
         values: list[list[At]] = []
         for axis in self.claim.each:
             here = self.field.values(axis, self.control, self.unknown)
@@ -172,11 +173,11 @@ class Judging:
 
     @property
     def _elsewhere(self) -> bool:
-        """Whether these runs are not those of the profile as it is written, which may lack points."""
+        """Whether the runs are those of a control or grid point, which may lack points of the profile."""
         return self.control is not None or self.unknown is not None
 
     def _sample(self, selector: SelectorSection, at: At) -> Sample | None:
-        """The sample at a point; None where the experiment has no run of it."""
+        """The sample at a point; None if the experiment has no run there."""
         runs = self.field.at(at)
         if not runs:
             return None
@@ -184,7 +185,7 @@ class Judging:
         return sample(runs, selector)
 
     def missing(self, point: At) -> str:
-        """Why runs at a point have no value; empty where all that count have one."""
+        """Why runs at a point have no value; empty if all runs that count have one."""
         sides = [self._sample(side, self._at(side, point)) for side in (self.value, self.than) if side is not None]
         return next((missing_text(each) for each in sides if each is not None and each.missing), "")
 
@@ -224,7 +225,7 @@ class Judging:
         return trend
 
     def _held(self, findings: list[Finding]) -> tuple[str, str, Finding]:
-        """The verdict over the points, why, and the point that decides it."""
+        """The verdict over all points, the reason, and the point that decides it."""
         hold = self.claim.hold
         if hold in ("max", "min", "mean"):
             chosen = self._reduced(findings)
@@ -294,7 +295,7 @@ class Judging:
 
 
 def _set(row: SampleRow) -> dict[str, Any]:
-    """What of a row is set, for one that has more."""
+    """The fields of a row that are set, to copy them into a row with more fields."""
     return {name: getattr(row, name) for name in row.model_fields_set}
 
 
@@ -303,7 +304,7 @@ def _at_text(at: At) -> str:
 
 
 def pooled(samples: Sequence[Sample]) -> Sample:
-    """The mean over the points within each repetition; a repetition that a point lacks is in none."""
+    """The mean over the points, within each repetition. Repetitions that any point lacks are left out."""
     found = Sample(samples[0].unit)
     for each in samples:
         found.runs += each.runs
@@ -316,7 +317,8 @@ def pooled(samples: Sequence[Sample]) -> Sample:
 
 
 def axis_order(values: Sequence[Any]) -> Callable[[Any], float]:
-    """What puts an axis' values in order: their size where all are quantities of one kind, else as they are written."""
+    """A sort key for an axis' values: their size if all are quantities of one kind, otherwise their order as
+    written."""
     for read in (_number, parse_duration, parse_rate, parse_size, _bdp, _packets, parse_ratio):
         try:
             sizes = {str(value): float(read(value)) for value in values}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a candidate serves the search: by how much a claim fails, or how large or small a number is."""
+"""Score candidates: by how much a claim fails, or by how large or small a number is."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ SMALLEST = 1e-12
 
 @dataclass(frozen=True)
 class CandidateScore:
-    """``value`` is larger for a better counterexample, None where its runs do not say; ``found`` whether it is one.
+    """The score of a candidate. ``value`` is larger for a better counterexample, or None if its runs have no result;
+    ``found`` tells whether it is a counterexample.
 
-    ``text`` is the measured number in words, or why it is missing; ``written`` the number as a claim has it.
+    ``text`` is the measured number in words, or why it is missing; ``written`` is the number in the form of a claim.
     """
 
     value: float | None
@@ -37,16 +38,16 @@ class CandidateScore:
 
 class Goal(Protocol):
     def score(self, field: Field) -> CandidateScore:
-        """Of the runs of one candidate."""
+        """The score of one candidate's runs."""
         ...
 
     def keeps(self, before: CandidateScore, now: CandidateScore) -> bool:
-        """Whether a simpler candidate is as good as the one before, or nearly."""
+        """Whether a simpler candidate shows (nearly) the same as the one before."""
         ...
 
     @property
     def says(self) -> str:
-        """What is looked for, in words."""
+        """The goal in words."""
         ...
 
 
@@ -55,7 +56,7 @@ KEPT_SHARE = 0.9  # of what was found, that a simpler candidate must show
 
 @dataclass(frozen=True)
 class Falsify:
-    """``claim`` is to fail. The score is by which part of the bound it misses it, below 0 where it holds."""
+    """Make ``claim`` fail. The score is the distance from the bound, relative to it; negative while the claim holds."""
 
     claim: ClaimSection
 
@@ -102,7 +103,8 @@ class Falsify:
 
 
 def _miss(expect: RangeSection, metric: Metric, value: float | None) -> float | None:
-    """By which part of the nearer bound a value misses a range; negative inside."""
+    """The distance from a value to the nearest bound that it violates, relative to the bound; negative inside the
+    range."""
     if value is None:
         return None
     low, high = bounds(expect, metric)
@@ -126,7 +128,7 @@ def _by_word(word: str, mean: float | None, compared: ComparisonRow) -> float | 
 
 @dataclass(frozen=True)
 class Extreme:
-    """A number, or how two compare, that is to be as large as can be, or as small."""
+    """Make a number, or a comparison of two, as large (sign 1) or as small (sign -1) as possible."""
 
     goal: GoalSection
     sign: int
@@ -173,7 +175,7 @@ class Extreme:
         return CandidateScore(self.sign * value, True, f"{text} ({sides})", text)
 
     def _side(self, field: Field, side: SelectorSection) -> Any:
-        """The sample, or the reason why it is missing."""
+        """The sample of one side, or the reason why it is missing."""
         try:
             found = sample(field.at(side.at), side)
         except SelectionError as error:
@@ -189,12 +191,12 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Crash:
-    """The kernel crashes. Nobody looks for it: it is kept where it happens."""
+    """The kernel crashes. No search aims at this, but a crash that happens is kept and shrunk."""
 
     says = "the guest's kernel crashes"
 
     def score(self, _field: Field) -> CandidateScore:
-        """A run that crashes has none."""
+        """No value: a run that crashes has no measures."""
         return CandidateScore(None, False, "")
 
     def keeps(self, _before: CandidateScore, now: CandidateScore) -> bool:
@@ -202,7 +204,7 @@ class Crash:
 
 
 def read_goal(search: SearchSection, claims: list[ClaimSection]) -> Goal:
-    """The goal of a profile that was checked."""
+    """The goal of a checked profile."""
     if search.falsify is not None:
         return Falsify(next(each for each in claims if each.id == search.falsify))
     goal = search.maximise or search.minimise

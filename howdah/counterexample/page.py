@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""search.html: every candidate as a line from field to field, and the two fields that matter most as a plane."""
+"""search.html: candidates as lines across all fields, and the plane of the two most important fields."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SPACE = 18.0  # between two names
 
 
 def write_page(found: SearchResult, space: Space, says: str, said: list[str], directory: Path) -> Path:
-    """The page of a search, beside its search.json."""
+    """Write the page of a search beside its search.json."""
     template = templates_of(REPORTS / "templates").get_template("search.html.j2")
     rails = [each for each in space.variables.values() if len(each.values) > 1]
     best = sorted((each for each in found.tried if each.score.value is not None), key=lambda each: -_value(each))
@@ -78,13 +78,13 @@ def _title(one: Variable, other: Variable) -> str:
 
 
 def _changed(change: str, space: Space) -> str:
-    """``path.rtt 40 ms`` in words."""
+    """A change such as ``path.rtt 40 ms``, with the field's name in words."""
     name = next((each for each in space.variables if change.startswith(f"{each} ")), "")
     return f"{field_name(name)}{change[len(name) :]}" if name else change
 
 
 def _side_by_side(found: SearchResult, rails: list[Variable]) -> str:
-    """Fields side by side; each candidate is a line from one to the next."""
+    """Parallel axes, one per field; each candidate is a line across them."""
     width, bottom = _WIDE.width, _WIDE.height - _BOTTOM
     gap = (width - 2 * _EDGE) / max(len(rails) - 1, 1)
     names = [textwrap.wrap(field_name(each.name), max(int((gap - _SPACE) / _LETTER), 1)) for each in rails]
@@ -105,7 +105,7 @@ def _side_by_side(found: SearchResult, rails: list[Variable]) -> str:
 
 
 def _below_each_other(found: SearchResult, rails: list[Variable]) -> str:
-    """The same on a phone: a field is a row, with its name and its ends left of the lines."""
+    """The same for a narrow screen: one row per field, with its name and ends to the left of the lines."""
 
     def at(number: int, share: float) -> tuple[float, float]:
         return _WORDS + share * (_NARROW.width - _WORDS - _SIDE), _ROW * (number + 0.5)
@@ -123,7 +123,7 @@ def _below_each_other(found: SearchResult, rails: list[Variable]) -> str:
 
 
 def _ends(rail: Variable) -> str:
-    """``1 to 20 Mbit/s``."""
+    """The range of a field: ``1 to 20 Mbit/s``."""
     least, most = str(rail.values[0]), str(rail.values[-1])
     number, _, unit = least.partition(" ")
     return f"{number if unit and most.endswith(f' {unit}') else least} to {most}"
@@ -136,7 +136,7 @@ def _ways(
     on: list[str],
     size: Size,
 ) -> str:
-    """A line for each candidate through its values; ``on`` is drawn over them."""
+    """A line for each candidate through its values; ``on`` is drawn on top."""
 
     def way(candidate: Mapping[str, Any], kind: str, each: Tried) -> str:
         points = [
@@ -171,7 +171,7 @@ def _most_important(found: SearchResult, rails: list[Variable]) -> tuple[Variabl
 
 
 def _section(found: SearchResult, across: Variable, up: Variable, size: Size) -> str:
-    """The plane of two fields, with a dot for each candidate; values stand at equal steps."""
+    """The plane of two fields, with a dot for each candidate; a field's values are equally spaced."""
     sides = ((across, 5 if size.css == "wide" else 3), (up, 5))
     canvas = Canvas(
         size, *(PlotAxis(field_name(each.name), (-0.05, 1.05), ticks=_places(each, of)) for each, of in sides)
@@ -189,7 +189,7 @@ def _section(found: SearchResult, across: Variable, up: Variable, size: Size) ->
 
 
 def _places(rail: Variable, wanted: int) -> list[Tick]:
-    """Values at equal steps along a side."""
+    """Ticks at some of a field's equally spaced values."""
     last = len(rail.values) - 1
     numbers = sorted({round(last * place / wanted) for place in range(wanted + 1)})
     return [Tick(number / last, str(rail.values[number])) for number in numbers]

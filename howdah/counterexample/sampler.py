@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which candidate comes next: optuna's samplers, asked and told in batches of one size, so that a search with the same
-seed and budget tries the same candidates whatever the number of workers."""
+"""Choose the next candidates with optuna's samplers. They are asked and told in batches of fixed size, so a search with
+the same seed and budget tries the same candidates for any number of workers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from howdah.profile.source import Scalar
 
 
 def corners(space: Space, chance: random.Random, most: int) -> list[Candidate]:
-    """``most`` of them at the most, constraints apart; none where no variable has an order.
+    """At most ``most`` corners of the space, regardless of constraints; none if no variable is ordered.
 
-    All of them form an orthogonal array of strength two (Plackett and Burman 1946, doi 10.1093/biomet/33.4.305; here
-    from Sylvester's matrix): for each pair of variables, equally many corners have each of its four pairs of ends.
-    It has as many rows as the next power of two above the number of variables.
-    Chance says which array it is, and chooses values that have no order.
+    All corners together form an orthogonal array of strength two (Plackett and Burman 1946, doi
+    10.1093/biomet/33.4.305; here from Sylvester's matrix): each pair of variables has each of its four pairs of ends
+    equally often. Its number of rows is the next power of two above the number of variables. ``chance`` selects the
+    array, and the values of unordered variables.
     """
     ordered = [each for each in space.variables.values() if each.ordered and len(each.values) > 1]
     rows = 1 << len(ordered).bit_length()
@@ -41,11 +41,11 @@ ASKED_AGAIN = 200  # before a candidate is drawn at random that was not tried
 
 
 class Sampler:
-    """Asks for candidates that were not tried and meet the constraints, and learns from their scores.
+    """Proposes untried candidates that meet the constraints, and learns from their scores.
 
-    The first are ``most_corners`` corners of the space at most, and those after them are drawn at random.
+    The first are at most ``most_corners`` corners of the space; the next are random.
 
-    Raises HowdahError where optuna is not installed.
+    Raises HowdahError if optuna is not installed.
     """
 
     def __init__(self, space: Space, seed: int, kind: Kind = "tpe", most_corners: int = BATCH) -> None:
@@ -65,7 +65,7 @@ class Sampler:
         self._trials: dict[str, object] = {}  # of optuna
 
     def ask(self, count: int) -> list[Candidate]:
-        """At most so many candidates; fewer where the space has no more."""
+        """Up to ``count`` candidates; fewer if the space is exhausted."""
         found: list[Candidate] = []
         for _ in range(count):
             candidate = self._ask()
@@ -75,7 +75,7 @@ class Sampler:
         return found
 
     def tell(self, candidate: Candidate, score: float | None) -> None:
-        """The score of a candidate that was asked for; None where its runs do not say."""
+        """Record the score of a candidate that ``ask`` returned; None if its runs have no result."""
         name = slug(candidate)
         self._known[name] = score
         trial = self._trials.pop(name, None)
@@ -83,7 +83,7 @@ class Sampler:
             self._tell(trial, score)
 
     def importances(self) -> dict[str, float]:
-        """Which part of the good scores each variable explains (PED-ANOVA); empty where too few were tried."""
+        """The share of the good scores that each variable explains (PED-ANOVA); empty after too few trials."""
         if sum(score is not None for score in self._known.values()) < 2 * BATCH:
             return {}
         evaluator = self._optuna.importance.PedAnovaImportanceEvaluator()
@@ -115,12 +115,12 @@ class Sampler:
 
     @property
     def _is_flat(self) -> bool:
-        """Whether all scores are the same. A sampler would take the first candidates for good ones and stay there."""
+        """Whether all scores are equal. A sampler would take the first candidates for good ones and stay near them."""
         scores = [score for score in self._known.values() if score is not None]
         return len(scores) >= STARTING and len(set(scores)) == 1
 
     def _drawn(self) -> Candidate | None:
-        """At random."""
+        """A random candidate, or None if no new one is found."""
         for _ in range(50 * ASKED_AGAIN):
             candidate = self.space.draw(self._chance)
             if self._is_new(candidate):
@@ -132,7 +132,7 @@ class Sampler:
         return self.space.allows(candidate) and name not in self._known and name not in self._trials
 
     def _enqueued(self, candidate: Candidate) -> Candidate:
-        """A candidate that the sampler did not choose; it learns its score, too."""
+        """Register a candidate that the sampler did not choose, so that it learns its score too."""
         chosen = {each.name: each.values.index(candidate[each.name]) for each in self.space.active(candidate)}
         self.study.enqueue_trial(chosen)
         self._trials[slug(candidate)] = trial = self.study.ask()

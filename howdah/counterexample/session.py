@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search from its first candidate to its answer. It may be interrupted anywhere: runs that are there are used again,
-and the sampler asks for the same candidates in the same order."""
+"""A search from its first candidate to its result. It can be interrupted at any time: existing runs are reused, and the
+sampler proposes the same candidates in the same order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WITHIN = "10 %"
 def profile_text(
     document: Document, goal: Goal, score: CandidateScore, why: list[str], origin: str, name: str, directory: Path
 ) -> str:
-    """The YAML of a counterexample called ``name``. ``directory`` is where its relative paths start."""
+    """The YAML of a counterexample called ``name``. Its relative paths start at ``directory``."""
     shown = {key: value for key, value in document.data.items() if key not in ("keep", "quick") and value != []}
     shown["name"] = name
     shown["description"] = f"A counterexample: {goal.says}."
@@ -51,7 +51,7 @@ def profile_text(
 
 
 def _claim(goal: Goal, score: CandidateScore) -> object:
-    """The claim that fails here; of a number the claim that it is what was found."""
+    """The claim that fails here; for a number, a claim that it has the value found."""
     if isinstance(goal, Falsify):
         return goal.claim.model_dump(by_alias=True, exclude_unset=True)
     assert isinstance(goal, Extreme)
@@ -129,8 +129,8 @@ _Row = TypeVar("_Row", bound=CandidateRow)
 
 @dataclass
 class SearchResult:
-    """What a search ends with. ``simplest`` is None where nothing was found, or nothing proven; ``crash`` is the
-    simplest candidate that crashes the guest's kernel, with its runs."""
+    """The result of a search. ``simplest`` is None if nothing was found or proven. ``crash`` is the simplest candidate
+    that crashes the guest's kernel, with its runs."""
 
     tried: list[Tried]
     size: int
@@ -154,7 +154,7 @@ class SearchResult:
         return max(scored, key=lambda each: each.score.value or 0.0) if scored else None
 
     def count(self, what: str) -> int:
-        """How many candidates ``failed``, ``held``, or have ``none``: runs that do not say."""
+        """The number of candidates that ``failed``, ``held``, or have ``none``: no result."""
         states = {"failed": True, "held": False}
         return sum(
             (each.score.value is None)
@@ -165,15 +165,15 @@ class SearchResult:
 
 
 class SearchSession:
-    """One search. ``trials`` makes its runs; ``explain`` says in sentences what a proven experiment shows."""
+    """One search. ``trials`` makes its runs; ``explain`` describes a proven experiment in sentences."""
 
     def __init__(self, space: Space, goal: Goal, trials: Trials, say: Say, explain: Explain) -> None:
         self.space, self.goal, self.trials, self.say, self.explain = space, goal, trials, say, explain
         self._begun = time.monotonic()
 
     def run(self, kind: Kind = "tpe") -> SearchResult:
-        """Raises HowdahError where optuna is missing, and where the profile as it is written has no whole run, or its
-        claim fails there."""
+        """Run the search. Raises HowdahError if optuna is missing, if the profile as written cannot be run, and if its
+        claim already fails there."""
         search = self.space.search
         sampler = Sampler(self.space, search.seed, kind)
         self._leave_another()
@@ -199,11 +199,11 @@ class SearchSession:
         return found
 
     def write(self, found: SearchResult) -> None:
-        """search.json of what there is now."""
+        """Write the current state to search.json."""
         write_json(self.trials.directory / SEARCH_NAME, searched(found, self.goal.says, self.space.asked).plain())
 
     def _leave_another(self) -> None:
-        """What another search found in this directory is not of this one."""
+        """Delete the results of a different search in the same directory."""
         before = self.trials.directory / SEARCH_NAME
         if before.exists() and read_json(before).get("asked") != self.space.asked:
             self.say(f"{before}: the profile, or its seed, has changed since; this is another search")
@@ -252,7 +252,8 @@ class SearchSession:
             self.say(f"the kernel crashed on {words(each.candidate)}, too")
 
     def _prove(self, found: SearchResult) -> None:
-        """Confirm the best by all repetitions, make the best of these simple, and prove it with all its data."""
+        """Confirm the best candidates with all repetitions, simplify the best of those, and prove it with all its
+        data."""
         ordered = sorted((each for each in found.tried if each.score.found), key=_worth, reverse=True)[:BATCH]
         if ordered:
             self.say(f"confirming the best {len(ordered)} with all repetitions")
@@ -266,7 +267,7 @@ class SearchSession:
                 self._shrink(found, each)
 
     def _keep_crash(self, found: SearchResult, first: Tried) -> None:
-        """Make a crash simple, with all checks, and write its profile."""
+        """Simplify a crash, with all checks, and write its profile."""
         self.say(f"shrinking the crash on {words(first.candidate)}")
         goal = Crash()
         confirmed = self.trials.confirm([first.candidate])[0]
@@ -304,7 +305,7 @@ class SearchSession:
         return [results[id(each)] for each in some]
 
     def _neighbours(self, now: Simpler) -> list[tuple[str, Tried]]:
-        """One value less and one more of each variable, where the constraints allow it."""
+        """Try the adjacent smaller and larger value of each variable, where the constraints allow it."""
         some: list[tuple[str, Candidate]] = []
         for each in self.space.active(now.candidate):
             if not each.ordered or each.name == COUNT:
@@ -336,7 +337,7 @@ def _worth(each: Tried) -> float:
 
 
 def searched(found: SearchResult, says: str, asked: str) -> SearchFile:
-    """A search as search.json has it; ``says`` is its goal, and ``asked`` that of its space."""
+    """A search as written to search.json. ``says`` is its goal in words; ``asked`` is ``Space.asked``."""
     simplest, proven = found.simplest, found.proven
     return SearchFile(
         format=FORMAT,
@@ -361,7 +362,7 @@ def searched(found: SearchResult, says: str, asked: str) -> SearchFile:
 
 
 def _row(kind: type[_Row], each: Tried, simplest: Simpler | None = None, **more: object) -> _Row:
-    """A candidate, with what of its profile is changed besides where it is the simplest."""
+    """A candidate's row; with ``simplest``, its values include the other changes to the profile."""
     return kind(
         values={**each.candidate} if simplest is None else {**simplest.candidate, **simplest.more},
         score=each.score.value,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making a counterexample simple: fewer steps, fields and flows, values nearer to the profile's, rounder numbers,
-shorter time, each change kept only while the runs still show what was found."""
+"""Simplify a counterexample: fewer steps, fields and flows, values nearer to the profile's, rounder numbers, shorter
+runs. A change is kept only if the runs still show what was found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Screen = Callable[[Sequence["Simpler"]], list[Tried]]
 
 @dataclass(frozen=True)
 class Simpler:
-    """A candidate, what of its profile is changed besides, and in words what made it simpler."""
+    """A candidate, further changes to its profile, and the simplification in words."""
 
     candidate: Candidate
     more: AnySettings = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Simpler:
 
 @dataclass
 class Shrinker:
-    """Shrinks with at most ``MOST_RUNS`` candidates tried; ``tried`` is how many were."""
+    """Simplifies with at most ``MOST_RUNS`` trials; ``tried`` counts them."""
 
     space: Space
     goal: Goal
@@ -41,7 +41,7 @@ class Shrinker:
     tried: int = 0
 
     def shrink(self, found: Tried) -> tuple[Simpler, Tried]:
-        """The simplest that was found, and its score."""
+        """The simplest candidate found, and its trial."""
         now, score = Simpler(found.candidate), found
         for moves in (
             self._fewer_steps,
@@ -107,7 +107,7 @@ class Shrinker:
                 yield Simpler({**now.candidate, each.name: before}, now.more, f"{each.name} as before")
 
     def _nearer(self, now: Simpler) -> Iterator[Simpler]:
-        """Half of the way to the profile's value, or a quarter."""
+        """Move half or a quarter of the distance towards the profile's value."""
         for part in (2, 4):
             for each in self.space.active(now.candidate):
                 usual = read_number(self.space.written(each.field))
@@ -149,7 +149,7 @@ class Shrinker:
 
 
 def nearest(values: Sequence[Scalar], usual: Number, otherwise: int) -> int:
-    """The place of the value that is nearest to a number; ``otherwise`` where none is of its kind."""
+    """The index of the value nearest to ``usual``, or ``otherwise`` if no value has its unit."""
     numbers = ((at, read_number(each)) for at, each in enumerate(values))
     known = [(abs(each.base - usual.base), at) for at, each in numbers if each is not None and each.kind == usual.kind]
     return min(known, default=(0, otherwise))[1]

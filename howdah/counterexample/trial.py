@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of candidates: each candidate is an experiment of its own, below the directory of the search."""
+"""Run candidates: each is an experiment of its own, in the directory of the search."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ PATIENCE, LEAST_PATIENCE_S = 10, 2.0
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate with its score; ``directory`` is its experiment, below that of the search.
+    """A candidate with its score; ``directory`` is its experiment in the search's directory.
 
-    ``failure`` says why it could not be run, or not to its end.
+    ``failure`` says why it could not be run, or did not finish.
     """
 
     candidate: Candidate
@@ -49,7 +49,7 @@ class Tried:
 
 @dataclass
 class Trials:
-    """Makes runs of candidates and scores them. The score of a candidate that cannot run has the reason."""
+    """Runs candidates and scores them. The score of a candidate that cannot run has the reason as its text."""
 
     space: Space
     goal: Goal
@@ -64,15 +64,16 @@ class Trials:
     _slowness: float = field(default=0.0, init=False)
 
     def screen(self, candidates: Sequence[Candidate], more: AnySettings | None = None) -> list[Tried]:
-        """One repetition of each, of which the results alone are kept."""
+        """Run one repetition of each; only results are kept."""
         return self._try(candidates, {**(more or {}), **SCREENED}, "", keep=False)
 
     def confirm(self, candidates: Sequence[Candidate], more: AnySettings | None = None) -> list[Tried]:
-        """All repetitions of each, with all checks, of which the results alone are kept: one repetition is one draw."""
+        """Run all repetitions of each, with all checks, because one repetition is only one draw; only results are
+        kept."""
         return self._try(candidates, more or {}, f"-{CONFIRMED}", keep=False)
 
     def prove(self, candidate: Candidate, more: AnySettings | None = None) -> Tried:
-        """All repetitions of the profile, with all data."""
+        """Run all repetitions and keep all data."""
         return self._try([candidate], more or {}, f"-{PROVEN}", keep=True)[0]
 
     def _try(self, candidates: Sequence[Candidate], more: AnySettings, suffix: str, *, keep: bool) -> list[Tried]:
@@ -107,7 +108,8 @@ class Trials:
         return [found[name] for name in named]
 
     def _make(self, ready: list[Prepared], refused: dict[str, str]) -> dict[str, str]:
-        """By experiment, why its first broken run ended; of one that was not made the reason is in ``refused``."""
+        """Make the runs. Return why each experiment's first broken run ended; add to ``refused`` why an experiment was
+        not made."""
         broken: dict[str, str] = {}
         if not ready:
             return broken

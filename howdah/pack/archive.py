@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file: a tar archive in one zstd frame. The same runs give the same bytes; what is taken out is checked first."""
+"""The file format: a tar archive in one zstd frame. Equal runs give equal bytes; extracted content is checked first."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def write_archive(
     check: IndexCheck = check_index,
     tell: Callable[[str, int, int], None] | None = None,
 ) -> PackIndex:
-    """Write the archive below the top directory ``name``, the index first; the index, which ``check`` finds right.
+    """Write the archive, with everything in the directory ``name`` and the index first. Return the index, which
+    ``check`` must accept.
 
     ``about`` is the index without its files.
     """
@@ -84,7 +85,7 @@ def write_archive(
 
 
 def _add(archive: tarfile.TarFile, name: str, entry: PackedFile) -> None:
-    """Nothing of who packed it, where or when."""
+    """Add a file without owner, time or place of packing."""
     member = tarfile.TarInfo(name)
     member.size, member.mode, member.mtime = entry.size, 0o644, 0
     with entry.opened() as opened:
@@ -92,10 +93,10 @@ def _add(archive: tarfile.TarFile, name: str, entry: PackedFile) -> None:
 
 
 def extract(file: Path, target: Path, check: IndexCheck = check_index) -> PackIndex:
-    """Write the content of a pack to the new directory ``target``; the index.
+    """Extract a pack into the new directory ``target`` and return its index.
 
-    Only plain files are written, only those that the index has, each as the index says, and only below ``target``,
-    which is there when all is right, or not at all. Raises PackError.
+    Only plain files of the index are written, with the size and digest it gives, and only below ``target``. That
+    directory appears complete and correct, or not at all. Raises PackError.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise PackError("this exists already", where=str(target), hint="Name a directory that does not exist.")
@@ -139,12 +140,13 @@ def _extract_all(file: Path, place: Path, check: IndexCheck) -> PackIndex:
 
 
 def _is_shared(name: str) -> bool:
-    """Whether the file is of a run's ``share/``, which howdah itself links between runs (howdah/engine/share.py)."""
+    """Whether the file is in a run's ``share/``, whose equal files howdah links between runs
+    (howdah/engine/share.py)."""
     return "share" in PurePosixPath(name).parts[:-1]
 
 
 def _link(first: Path, again: Path) -> None:
-    """Give ``again`` the content of ``first``, which is equal, without its bytes. Where there are no links it stays."""
+    """Replace ``again`` by a hard link to the equal file ``first``, if the file system has links."""
     if first == again:
         return
     linked = again.with_name(f"{PARTIAL}{again.name}")
@@ -156,7 +158,7 @@ def _link(first: Path, again: Path) -> None:
 
 
 def size_on_disk(index: PackIndex) -> int:
-    """Bytes of the unpacked files, those that runs share counted once."""
+    """Bytes of the unpacked files; files that runs share count once."""
     files = {each.sha256 if _is_shared(name) else name: each.bytes for name, each in index.files.items()}
     return sum(files.values())
 
@@ -179,7 +181,7 @@ def _members(file: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]
 
 
 class _Header(tarfile.TarInfo):
-    """A header; one that only says more of the next member is read whole, so it must be small."""
+    """A member's header. A header that describes the next member is read into memory, so its size is limited."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -190,7 +192,7 @@ class _Header(tarfile.TarInfo):
 
 
 def _name(member: tarfile.TarInfo, file: Path) -> str:
-    """The member's path below the top directory. Raises PackError for whatever could be written elsewhere."""
+    """The member's path below the top directory. Raises PackError for anything that could be written elsewhere."""
     path = PurePosixPath(member.name)
     plain = member.isreg() and not member.issparse()
     inside = not path.is_absolute() and len(path.parts) > 1 and not {"..", "."} & set(member.name.split("/"))

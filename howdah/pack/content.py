@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a run goes into a pack: its files as they are, but for paths of this machine, and raw/ on demand."""
+"""The files of a run that go into a pack: unchanged, except for paths of this machine, and with raw/ on demand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _BEGIN = rb"(?<![\w./-])"
 class Paths:
     """Replaces paths of this machine in bytes: the runs' directory, the cache, howdah itself, the home, and others.
 
-    Records are JSON and the report is HTML, which write ``ü``, ``"`` and ``&`` in their own ways.
+    Records are JSON and the report is HTML, which escape ``ü``, ``"`` and ``&`` differently.
     """
 
     def __init__(self, runs: Path, others: Iterable[str] = ()) -> None:
@@ -76,14 +76,14 @@ class Paths:
 
 
 def _written(path: str) -> set[bytes]:
-    """A path as it is, in JSON with and without letters beyond ASCII, and in HTML and its scripts."""
+    """All spellings of a path: plain, in JSON with and without non-ASCII letters, and in HTML and its scripts."""
     json_texts = [json.dumps(path, ensure_ascii=plain)[1:-1] for plain in (True, False)]
     return {os.fsencode(form) for form in (path, *json_texts, str(escape(path)), str(script_json(path))[1:-1])}
 
 
 def paths_in(value: Any) -> Iterator[str]:
-    """Absolute paths in a JSON value that this machine has, other than those that all machines have; and those below
-    anybody's home, which a run that came from elsewhere may name."""
+    """Absolute paths in a JSON value that exist on this machine but not on every machine; and those below any home
+    directory, which a run from elsewhere may name."""
     if isinstance(value, dict):
         for item in value.values():
             yield from paths_in(item)
@@ -102,13 +102,13 @@ _LARGEST_TEXT = 64 * 1024 * 1024
 
 
 class Held:
-    """Contents in a file that has no name: those of ten thousand runs need no memory. Use in ``with``."""
+    """An unnamed temporary file for contents, so that ten thousand runs need no memory. Use it as a context manager."""
 
     def __init__(self, directory: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed in __exit__
 
     def add(self, content: bytes) -> int:
-        """Where it begins."""
+        """Append the content and return its offset."""
         place = self._file.seek(0, os.SEEK_END)
         self._file.write(content)
         return place
@@ -126,7 +126,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PackedFile:
-    """A file of a pack: where it comes from (the file, or its place and size among what is held), or what it holds."""
+    """A file of a pack: its source file, its content, or the offset and size of its content in a ``Held``."""
 
     name: str
     source: Path | None = None
@@ -152,7 +152,7 @@ class PackedFile:
 
 @dataclass
 class Content:
-    """Entries of a pack, and what is to be said of them."""
+    """The files of a pack, and the names of those rewritten and left out."""
 
     held: Held
     entries: list[PackedFile] = field(default_factory=list)
@@ -167,12 +167,12 @@ _DATA = ("raw/", "tables/", "share/")
 
 
 def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, kind: Kind) -> None:
-    """The files of one run; run.json names them as they are in the pack.
+    """Add the files of one run; run.json is changed to describe them as packed.
 
-    As ``results`` it has neither records nor tables, like a run whose data were removed; as ``tables`` it lacks large
-    records.
+    ``kind`` results leaves out raw records and tables, as in a run whose data were removed; ``kind`` tables leaves out
+    large raw records.
 
-    Raises MismatchError for a file that is not the one that was recorded.
+    Raises MismatchError for a file that differs from the one recorded.
     """
     record = read_record(run)
     wrong = mismatches(run, record)
@@ -222,7 +222,7 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, k
 
 
 def _add_signature(content: Content, place: Path, prefix: str, *, changed: bool) -> None:
-    """A signature is of the files as they were: it stays where none of them changed."""
+    """Keep a signature only if no signed file was changed."""
     for name in _SIGNATURES:
         if not (place / name).exists():
             continue
@@ -233,13 +233,14 @@ def _add_signature(content: Content, place: Path, prefix: str, *, changed: bool)
 
 
 def _is_bulk(file: Path, name: str) -> bool:
-    """Large records that tables are made from; what measures and checks read of raw/ is JSON, and stays."""
+    """Whether the file is a large record that only tables are made from. JSON in raw/, which measures and checks read,
+    is not."""
     plain = content_name(file)
     return name.startswith("raw/") and plain.suffix != ".json" and (plain != file or file.stat().st_size >= LEAST_BYTES)
 
 
 def _rewritten(file: Path, paths: Paths) -> bytes | None:
-    """The content of a text without paths of this machine; None if it has no such paths or is not text."""
+    """The content of a text with paths of this machine replaced; None if it has none or is not text."""
     plain = content_name(file)
     packed = file.suffix == ".gz"
     if not packed and plain.suffix not in _TEXTS:
@@ -265,7 +266,7 @@ def _rewritten(file: Path, paths: Paths) -> bytes | None:
 
 @contextmanager
 def _unpacked(file: Path) -> Iterator[BinaryIO]:
-    """What a .gz holds, as a stream: a file of a megabyte may become all memory."""
+    """The content of a .gz as a stream, because a file of a megabyte may expand beyond memory."""
     with open_foreign(file) as opened, gzip.open(opened) as content:
         yield cast("BinaryIO", content)
 
@@ -273,7 +274,7 @@ def _unpacked(file: Path) -> Iterator[BinaryIO]:
 def add_experiment(
     content: Content, path: Path, runs: list[RunDirectory], prefix: str, paths: Paths, page: str
 ) -> None:
-    """What an experiment has beside its runs, of which only ``runs`` are packed; its page is made for it."""
+    """Add the files beside an experiment's runs. Only ``runs`` are packed, and ``page`` is their report."""
     index = read_index(path / "experiment.json")
     names = {run.name for run in runs}
     cells = [cell for cell in index.cells if cell.run in names]
@@ -305,7 +306,7 @@ def _hex(text: bytes) -> bytes:
 
 
 def _with_profile(index: bytes, profile: bytes, there: bool) -> bytes:
-    """The index names the profile that is in the pack."""
+    """The index with the digest of the packed profile."""
     value = json.loads(index)
     digest = hashlib.sha256(profile).hexdigest()
     said = value.get("profile") or {}
@@ -315,7 +316,7 @@ def _with_profile(index: bytes, profile: bytes, there: bool) -> bytes:
 
 
 def local_paths(runs: list[RunDirectory]) -> set[str]:
-    """Paths of this machine that plans and records of the runs name: kernel trees, modules, profiles."""
+    """Paths of this machine in the runs' plans and records: kernel trees, modules, profiles."""
     found: set[str] = set()
     for run in runs:
         for file in (run.plan, run.provenance):

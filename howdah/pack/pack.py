@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs and experiments as one file, with a page of their results and their units; and back."""
+"""Pack runs and experiments into one file, with a page of their results and their units; and unpack it."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ _VERIFIED: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Packed:
-    """A pack that was written, and its index (docs/pack.md)."""
+    """A pack file and its index (docs/pack.md)."""
 
     file: Path
     index: PackIndex
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:
-    """Where nobody waits."""
+    """Report no progress."""
 
 
 def default_name(paths: list[Path]) -> str:
@@ -80,11 +80,11 @@ def default_name(paths: list[Path]) -> str:
 
 
 def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Tell | None = None) -> Packed:
-    """Write directories of runs or experiments to ``target``; of ``kind`` tables large raw records are left out, of
+    """Write directories of runs or experiments to ``target``. ``kind`` tables leaves out large raw records, ``kind``
     results all records and tables.
 
     Results are brought up to date first. Raises HowdahError for what cannot be read, and MismatchError for a file that
-    is not the one that was recorded.
+    differs from the one recorded.
     """
     chosen = _chosen(paths)
     with Held(target.parent) as held:
@@ -158,12 +158,12 @@ def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
 
 
 def page_of(paths: list[Path]) -> str:
-    """The report of a pack: drawn from tables alone."""
+    """The report of a pack, drawn from tables alone."""
     return _page(_shown(paths))
 
 
 def _shown(paths: list[Path]) -> Experiment:
-    """Runs of one experiment as one."""
+    """The runs of one experiment as one Experiment."""
     experiments = read_all_shown(paths)
     return replace(experiments[0], runs=[run for each in experiments for run in each.runs])
 
@@ -174,7 +174,7 @@ def _page(merged: Experiment) -> str:
 
 
 def _units() -> object:
-    """Units of metrics.json and of the tables' columns."""
+    """Units of all metrics and of the tables' columns."""
     metrics = {
         name: {"unit": None if metric.is_text else metric.unit, "meaning": metric.meaning}
         for name, metric in known_metrics().items()
@@ -187,13 +187,12 @@ def _units() -> object:
 
 
 def unpack(file: Path, target: Path) -> PackIndex:
-    """Write a pack to the new directory ``target``; its index. Raises PackError (howdah/pack/archive.py)."""
+    """Write a pack to the new directory ``target`` and return its index. Raises PackError (howdah/pack/archive.py)."""
     return extract(file, target)
 
 
 def figure_commands(experiment: Experiment, kind: Kind) -> list[str]:
-    """A command for each figure that can be drawn from what the pack of that kind has, to be run beside the
-    experiment."""
+    """A command for each figure that can be drawn from a pack of that kind, to run beside the experiment."""
     return [
         f"howdah figure --runs . {experiment.path.name} --figure {name}"
         for name, problem in available([experiment], Choice()).items()
@@ -205,9 +204,9 @@ PAGE = "report.html"
 
 
 def check_page(path: Path, reports: list[Report]) -> None:
-    """Add to the experiment's own report whether its page is what this version makes of an unpacked experiment.
+    """Add to the experiment's report whether its page is the one that this version makes of the unpacked experiment.
 
-    Of a pack of results this is unknown, because curves are drawn from tables; nor of one of another version.
+    This cannot be checked for a pack of results, because curves are drawn from tables, nor for one of another version.
     """
     mine = next((each for each in reports if each.path == str(path)), None)
     if mine is None or not (path / PAGE).exists():

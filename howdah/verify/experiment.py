@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment has beside its runs: the list of them, the profile, the claims."""
+"""Verify the files beside an experiment's runs: their list, the profile, the claims."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_NAMED = 5
 
 
 def runs_below(path: Path) -> list[RunDirectory]:
-    """Every whole run in the directory of an experiment, listed or not; of the directory of a run, itself."""
+    """Every complete run in the directory of an experiment, listed or not; for the directory of a run, that run."""
     if (path / "plan.json").exists() or (path / "run.json").exists():
         return [RunDirectory(path)]
     files = sorted(path.glob("*/run.json"))
@@ -35,7 +35,7 @@ def runs_below(path: Path) -> list[RunDirectory]:
 
 
 def verify_experiment(path: Path) -> Report:
-    """The files beside the runs: they are derived from the profile and the runs, so each is made again and compared."""
+    """Recompute the files beside the runs, which derive from the profile and the runs, and compare them."""
     report = Report(str(path))
     try:
         index = read_index(path / "experiment.json")
@@ -101,7 +101,7 @@ def _check_profile(path: Path, index: ExperimentIndex, report: Report) -> None:
 
 
 def _check_copies(path: Path, cells: list[IndexedRun], report: Report) -> None:
-    """agent.json has times of the wall clock: no two runs have the same, unless one is a copy of the other."""
+    """Report copied runs: agent.json has wall-clock times, so two runs with equal files are copies."""
     first: dict[str, str] = {}
     for cell in cells:
         run = RunDirectory(path / cell.run)
@@ -112,7 +112,7 @@ def _check_copies(path: Path, cells: list[IndexedRun], report: Report) -> None:
 
 
 def _name_others(path: Path, report: Report) -> None:
-    """Files beside the runs that nobody reads or checks."""
+    """Note the files beside the runs that nothing reads or checks."""
     known = {*_BESIDE, *_DERIVED, DRAWN_NAME}
     others = [entry.name for entry in sorted(path.iterdir()) if entry.is_file() or kind_of(entry) == "a link"]
     others = [name for name in others if name not in known and not name.startswith(".")]
