@@ -26,11 +26,11 @@ SUFFIX = ".howdah.tar.zst"
 INDEX = "pack.json"
 FORMAT = 1
 _LEVEL = 3
-# The most that zstd reads without being asked to: each run has the same agent, some megabytes after that of the last.
+# The largest window that zstd decompresses by default. Each run has the same agent, some megabytes apart.
 _WINDOW_LOG = 27
 _CHUNK_BYTES = 1 << 20
 _LARGEST_HEADER_BYTES = 1 << 16
-_LARGEST_INDEX = 256 * 1024 * 1024  # of 10 000 runs it has 60 MB
+_LARGEST_INDEX = 256 * 1024 * 1024  # for 10 000 runs it has 60 MB
 
 
 class PackError(HowdahError):
@@ -53,17 +53,7 @@ def write_archive(
     entries = sorted(entries, key=lambda entry: entry.name)
     files = {entry.name: IndexedFile(bytes=entry.size, sha256=entry.sha256()) for entry in entries}
     index = about.model_copy(update={"format": FORMAT, "files": files})
-    written = index.plain()
-    try:
-        check(written)
-    except ValueError as error:
-        raise PackError(f"this cannot be packed: {error}") from error
-    first = PackedFile(INDEX, content=(json.dumps(written, indent=1) + "\n").encode())
-    if first.size > _LARGEST_INDEX:
-        raise PackError(
-            f"these are too many files for one pack: {len(entries)}",
-            hint="Pack parts, or use --tables or --results.",
-        )
+    first = _index_file(index, check)
     temporary = writing_name(target)
     how = zstandard.ZstdCompressionParameters.from_level(
         _LEVEL, window_log=_WINDOW_LOG, enable_ldm=True, write_checksum=True
@@ -82,6 +72,22 @@ def write_archive(
         temporary.unlink(missing_ok=True)
         raise
     return index
+
+
+def _index_file(index: PackIndex, check: IndexCheck) -> PackedFile:
+    """pack.json. Raises PackError if ``check`` refuses it, or it is too large."""
+    written = index.plain()
+    try:
+        check(written)
+    except ValueError as error:
+        raise PackError(f"this cannot be packed: {error}") from error
+    file = PackedFile(INDEX, content=(json.dumps(written, indent=1) + "\n").encode())
+    if file.size > _LARGEST_INDEX:
+        raise PackError(
+            f"these are too many files for one pack: {len(index.files)}",
+            hint="Pack parts, or use --tables or --results.",
+        )
+    return file
 
 
 def _add(archive: tarfile.TarFile, name: str, entry: PackedFile) -> None:
@@ -117,7 +123,7 @@ def extract(file: Path, target: Path, check: IndexCheck = check_index) -> PackIn
 def _extract_all(file: Path, place: Path, check: IndexCheck) -> PackIndex:
     index: PackIndex | None = None
     seen: set[str] = set()
-    shared: dict[str, Path] = {}  # what the guests of several runs were given, by its digest
+    shared: dict[str, Path] = {}  # files that the guests of several runs received, by digest
     with _members(file) as members:
         for member, content in members:
             name = _name(member, file)
@@ -174,7 +180,7 @@ def _members(file: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]
         with file.open("rb") as opened, zstandard.ZstdDecompressor().stream_reader(opened, closefd=False) as plain:
             with tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|", tarinfo=_Header) as archive:
                 yield each(archive)
-            while plain.read(_CHUNK_BYTES):  # to the end, where the checksum is
+            while plain.read(_CHUNK_BYTES):  # read to the end, where the checksum is
                 pass
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
         raise PackError(f"this is not a howdah pack, or a damaged one: {error}", where=str(file)) from error

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.metric import known_metrics
 from howdah.pack.archive import INDEX, SUFFIX, extract, write_archive
-from howdah.pack.content import Content, Held, PackedFile, Paths, add_experiment, add_run, local_paths
+from howdah.pack.content import Content, PackedFile, Paths, Spool, add_experiment, add_run, local_paths
 from howdah.pack.shape import Kind, PackIndex
 from howdah.record.directory import RunDirectory, read_object
 from howdah.record.index import drawn
@@ -87,8 +87,8 @@ def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Te
     differs from the one recorded.
     """
     chosen = _chosen(paths)
-    with Held(target.parent) as held:
-        return _packed(chosen, Content(held), target, kind, tell or _silent)
+    with Spool(target.parent) as spool:
+        return _packed(chosen, Content(spool), target, kind, tell or _silent)
 
 
 def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, kind: Kind, tell: Tell) -> Packed:
@@ -110,23 +110,12 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
             shown = _shown([home] if whole else [run.path for run in runs])
             page = _page(shown)
             commands += figure_commands(shown, kind)
-            # One that names a place of this machine works nowhere else.
+            # A command with a path of this machine works nowhere else.
             senders |= dict.fromkeys(each for each in drawn(home) if hidden.replaced(each.encode()) == each.encode())
             add_experiment(content, home, runs, home.name, hidden, page)
     units = (json.dumps(_units(), indent=1) + "\n").encode()
-    figures, given = ("\n".join(f"  {command}" for command in some) or _NONE for some in (commands, senders))
-    lack = ";\nthose of curves need records, which a pack of results lacks" if kind == "results" else ""
-    readme = _README.format(
-        version=__version__,
-        experiments=" ".join(names),
-        figures=figures,
-        drawn=given,
-        lack=lack,
-        held=_HELD[kind],
-        verified=_VERIFIED[kind],
-        read="" if kind == "results" else "; pandas, polars and DuckDB read Parquet",
-    )
-    content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
+    readme = _readme(names, commands, senders, kind).encode()
+    content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme)]
     about = PackIndex(
         howdah=__version__,
         experiments=list(names),
@@ -140,8 +129,23 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
     return Packed(target, write_archive(target, top, about, content.entries, tell=tell))
 
 
+def _readme(names: Iterable[str], figures: Iterable[str], drawn_before: Iterable[str], kind: Kind) -> str:
+    """The text of README.txt: ``figures`` are commands that draw figures, ``drawn_before`` those the sender ran."""
+    own, given = ("\n".join(f"  {command}" for command in some) or _NONE for some in (figures, drawn_before))
+    return _README.format(
+        version=__version__,
+        experiments=" ".join(names),
+        figures=own,
+        drawn=given,
+        lack=";\nthose of curves need records, which a pack of results lacks" if kind == "results" else "",
+        held=_HELD[kind],
+        verified=_VERIFIED[kind],
+        read="" if kind == "results" else "; pandas, polars and DuckDB read Parquet",
+    )
+
+
 def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
-    """The experiments, and of each the runs that are to be packed, in the order of their names."""
+    """The runs to pack of each experiment's directory, in order of name."""
     found: dict[Path, dict[Path, RunDirectory]] = {}
     for path in paths:
         check_results(path)
