@@ -75,7 +75,7 @@ class Answer:
     why: str
 
 
-Trial = Callable[[Path], Answer]  # judges what is checked out in a work tree
+Trial = Callable[[Path], Answer]  # judges the revision checked out in a work tree
 
 
 def answer_of(claims: list[ClaimRow]) -> Answer:
@@ -247,17 +247,17 @@ class Session:
                     tree.check_out(revision)
                     answer = self._try(trial, revision, say, question)
                 if answer.verdict != expected:
-                    self.record.unlink()  # a wrong end is no answer to keep: the person will ask otherwise
+                    self.record.unlink()  # do not keep it: the user will name other ends
                     raise HowdahError(
                         f"{revision[:12]} was named {expected}, and it is {_shown(answer.verdict)}: {answer.why}",
                         where=str(tree.repository),
                         hint="Name other ends, or another claim; docs/nightly.md says how answers are found.",
                     )
-            self._tell_left(tree.begin(question.bad, question.good), say)
+            self._say_remaining(tree.begin(question.bad, question.good), say)
         while not tree.found().is_over:
             revision = tree.head()
             answer = self._known(revision) or self._try(trial, revision, say, question)
-            self._tell_left(tree.mark(answer.verdict), say)
+            self._say_remaining(tree.mark(answer.verdict), say)
         return tree.found()
 
     def close(self) -> None:
@@ -290,7 +290,7 @@ class Session:
         write_json(self.record, {"format": FORMAT, "question": vars(question), "steps": encoded(self.steps)})
 
     @staticmethod
-    def _tell_left(left: str, say: Say) -> None:
+    def _say_remaining(left: str, say: Say) -> None:
         if left:
             say(f"  {left}")
 

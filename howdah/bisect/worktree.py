@@ -19,8 +19,8 @@ from howdah.errors import HowdahError, UsageError
 
 _FIRST_BAD = re.compile(r"^# first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
 _POSSIBLE = re.compile(r"^# possible first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
-_LEFT = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
-# A hook of the user's (post-checkout) is about the user's own work.
+_REMAINING = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
+# Do not run the user's hooks (post-checkout), which are meant for their own work.
 _OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false")
 
 
@@ -87,7 +87,7 @@ class Worktree:
 
     def begin(self, bad: str, good: str) -> str:
         """Start the bisection; git checks out the first revision to test. Return git's text on what is left."""
-        return self._left(self._git("bisect", "start", bad, good))
+        return self._remaining(self._git("bisect", "start", bad, good))
 
     def mark(self, answer: str) -> str:
         """Answer ``good``, ``bad`` or ``skip`` for the current revision. Return git's text on what is left.
@@ -97,7 +97,7 @@ class Worktree:
         done = self._run(self.path, "bisect", answer)
         if done.returncode != 0 and not self.found().is_over:
             raise _failed(done, "bisect")
-        return self._left(done.stdout)
+        return self._remaining(done.stdout)
 
     @property
     def is_bisecting(self) -> bool:
@@ -113,8 +113,8 @@ class Worktree:
         return Found(first[1] if first else None, _POSSIBLE.findall(log))
 
     @staticmethod
-    def _left(said: str) -> str:
-        found = _LEFT.search(said)
+    def _remaining(said: str) -> str:
+        found = _REMAINING.search(said)
         return found[1] if found else ""
 
     def _git(self, *arguments: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.claim.expectation import bounds
-from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, At, metric_called
+from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, At, metric_named
 from howdah.claim.grid import judge_grid
 from howdah.claim.judging import Judging, expected_text
 from howdah.claim.sample import Field, Made
@@ -35,7 +35,7 @@ from howdah.record.provenance import sha256_text
 from howdah.record.result import brief, load_experiment
 
 
-def decided(claim: ClaimSection, verdict: str, why: str) -> tuple[str, str]:
+def final_verdict(claim: ClaimSection, verdict: str, why: str) -> tuple[str, str]:
     """The final verdict and reason. A failed claim that depends on a contradiction in its source is *unsupported*,
     because no measurement can decide it."""
     if claim.contradiction is None or verdict != FAIL:
@@ -62,8 +62,8 @@ def judge_claims(directory: Path, profile: Path | None = None) -> ClaimsFile | N
 
 def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
     """The content of claims.json, or None without claims; writes nothing."""
-    if profile is None and not _declared(directory)[2].claims:
-        return None  # before any run is read
+    if profile is None and not _read_experiment(directory)[2].claims:
+        return None  # without reading any run
     field, quick, claims = field_of(directory)
     if profile is not None:
         loaded = load(profile)
@@ -71,7 +71,7 @@ def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
     if not claims:
         return None
     source = None if profile is None else ProfileSource(file=str(profile.resolve()), sha256=sha256_text(loaded.text))
-    found = [_judged(claim, field, quick) for claim in claims]
+    found = [_judge_claim(claim, field, quick) for claim in claims]
     together = judge_grid(claims, found, field, quick)
     for claim, row in zip(claims, found, strict=True):
         row.verdict = as_declared(claim, row.verdict)
@@ -86,7 +86,7 @@ def as_declared(claim: ClaimSection, verdict: str) -> str:
     return IMPLEMENTED
 
 
-def judged_with(directory: Path) -> Path | None:
+def claims_profile(directory: Path) -> Path | None:
     """The profile whose claims are in claims.json; None if it is the experiment's own, or has changed since."""
     found = read_claims_file(directory)
     if found is None or found.profile is None:
@@ -105,7 +105,7 @@ def _json(file: Path) -> Any:
         return None
 
 
-def _declared(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSections]:
+def _read_experiment(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSections]:
     """An experiment's index, its profile, and the profile's sections about the experiment as a whole."""
     index_file = directory / "experiment.json"
     if not index_file.exists():
@@ -117,7 +117,7 @@ def _declared(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSec
 
 def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
     """The runs of an experiment, whether they are those of --quick, and the profile's claims."""
-    index, document, sections = _declared(directory)
+    index, document, sections = _read_experiment(directory)
     runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
     cells = [Made(cell.run, cell.axes, cell.algorithm, cell.repetition, runs.get(cell.run)) for cell in index.cells]
     axes = {name: [str(value) for value in values] for name, values in index.axes.items()}
@@ -148,27 +148,27 @@ def row_of(claim: ClaimSection, verdict: str, why: str, expected: str = "") -> C
     )
 
 
-def _judged(claim: ClaimSection, field: Field, quick: bool) -> ClaimRow:
+def _judge_claim(claim: ClaimSection, field: Field, quick: bool) -> ClaimRow:
     """Judge one claim; its row in claims.json."""
     row = row_of(claim, UNSUPPORTED, claim.unsupported or "")
     if claim.unsupported is not None:
         return row
     assert claim.value is not None
-    row.expected = _expected(claim, metric_called(claim.value.metric))
+    row.expected = _expected(claim, metric_named(claim.value.metric))
     found = Judging(claim, field, quick).judge()
     row.verdict, row.why, row.runs = found.verdict, found.why, found.runs
     row.measured, row.than, row.comparison = found.measured, found.than, found.comparison
     control = field.controls.get(claim.control or "")
     if found.verdict == FAIL and control is not None and claim.control is not None:
         assert found.measured is not None
-        row.control = _controlled(claim, field, quick, control, found.measured)
+        row.control = _judge_on_control(claim, field, quick, control, found.measured)
         if row.control.verdict == PASS:
             row.verdict = DIFFERS
-    row.verdict, row.why = decided(claim, row.verdict, row.why)
+    row.verdict, row.why = final_verdict(claim, row.verdict, row.why)
     return row
 
 
-def _controlled(
+def _judge_on_control(
     claim: ClaimSection, field: Field, quick: bool, control: ControlSection, failed: MeasuredRow
 ) -> ControlRow:
     """Judge the claim on the runs of its control, which must include the points at which the claim failed."""

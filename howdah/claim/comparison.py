@@ -24,7 +24,7 @@ def paired_difference(pairs: Sequence[tuple[float, float]]) -> Interval:
     """Mean of a - b over pairs, ± t(n-1) s / sqrt(n) of the differences."""
     differences = [a - b for a, b in pairs]
     found = statistic(differences)
-    # Differences that rounding alone tells apart are the same: their size says nothing about that of the values.
+    # Differences that vary only by rounding are equal. Rounding errors scale with the values, not with the differences.
     largest = max(max(abs(a), abs(b)) for a, b in pairs)
     if max(differences) - min(differences) <= 1e-12 * largest:
         return Interval(found.mean)

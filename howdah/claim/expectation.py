@@ -29,11 +29,11 @@ from howdah.profile.claim import ExpectSection, RangeSection
 from howdah.profile.control import axis_key
 from howdah.record.claims import ComparisonRow, TrendRow
 
-MUCH = 2.0  # the ratio from which more is much more
+MUCH = 2.0  # ratio from which "more" is "much more"
 SIMILAR = 0.1
 RANK_CORRELATION = 0.7
 USUAL_TOLERANCE = "10 %"
-# Decimal texts and sums of floats meet at the edge: 0.1 + 0.2 is at most 0.3, and 110 is within 10 % of 100.
+# Relative slack for rounding: 0.1 + 0.2 must be at most 0.3, and 110 within 10 % of 100.
 _ROUNDING = 1e-12
 
 Point = tuple[Any, Sample]  # value of the axis, and the sample there
@@ -48,22 +48,22 @@ def judge_point(expect: ExpectSection, metric: Metric, at: At, value: Sample, th
     if unusable is not None:
         return unusable
     if expect.counts:
-        ok, why = _counted(expect, metric, value)
+        ok, why = _judge_share(expect, metric, value)
         extent = statistic(value.numbers()).mean if expect.is_ is None else None
-        return Finding(_word(ok), why, at, value, than, extent, note=note)
+        return Finding(_verdict_of(ok), why, at, value, than, extent, note=note)
     if than is None:
         found = statistic(value.numbers())
         interval = Interval(found.mean, *(found.interval or (None, None)))
         ok, shown = judge_range(expect, metric, interval)
-        # What was measured says the rest; only these look at the interval.
+        # Only above and below need a reason: the measured value explains all others.
         why = ""
         if expect.form in ("above", "below"):
-            why = _alone("" if ok else _by_its_mean(expect, metric, interval, shown), [value])
-        return Finding(_word(ok), why, at, value, extent=found.mean, note=note)
+            why = _note_single_repetition("" if ok else _by_its_mean(expect, metric, interval, shown), [value])
+        return Finding(_verdict_of(ok), why, at, value, extent=found.mean, note=note)
     compared = compare(value, than)
     ok, why = judge_compared(expect, metric, compared)
     extent = compared.ratio.value if expect.ratio is not None and compared.ratio else compared.difference.value
-    return Finding(_word(ok), _alone(why, samples), at, value, than, extent, compared.row, note)
+    return Finding(_verdict_of(ok), _note_single_repetition(why, samples), at, value, than, extent, compared.row, note)
 
 
 def _unusable(
@@ -78,7 +78,7 @@ def _unusable(
     return None
 
 
-def _word(ok: bool) -> str:
+def _verdict_of(ok: bool) -> str:
     return PASS if ok else FAIL
 
 
@@ -93,7 +93,7 @@ def _by_its_mean(expect: RangeSection, metric: Metric, found: Interval, shown: s
     return f"the mean is {word} {bound}, the whole 95 % interval is not: {shown}"
 
 
-def _alone(why: str, samples: list[Sample]) -> str:
+def _note_single_repetition(why: str, samples: list[Sample]) -> str:
     """Add to ``why`` that a single repetition has no interval."""
     counts = {len(each.values) for each in samples}
     return "; ".join(filter(None, (why, "n = 1, compared by means"))) if 1 in counts else why
@@ -222,7 +222,7 @@ def bounds(expect: RangeSection, metric: Metric) -> tuple[float | None, float | 
     return (None if low is None else metric.read(low)), (None if high is None else metric.read(high))
 
 
-def _counted(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool, str]:
+def _judge_share(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool, str]:
     """Whether enough repetitions have the text, or a number in the range. A repetition without a value does not
     match."""
     total = len(value.values) + len(value.missing)
@@ -258,7 +258,7 @@ def judge_trend(
     samples = [each for _, each in points]
     note = left_out_text(samples)
     shown = [TrendRow(axis=str(value), mean=_mean(each)) for value, each in points]
-    union = _united(samples)
+    union = _merged_runs(samples)
     unusable = _unusable(samples, at, union, None, note)
     if unusable is not None:
         return Finding(unusable.verdict, unusable.why, at, union, note=note, trend=shown)
@@ -274,7 +274,7 @@ def judge_trend(
         ok = moved and sign * correlation >= RANK_CORRELATION - _ROUNDING and moves_by(expect, means)
         first, last = (statistic_text(statistic(each.numbers()), metric) for each in (samples[0], samples[-1]))
         why = f"from {first} to {last}, rank correlation {correlation:.2f}"
-    return Finding(_word(ok), _alone(why, samples), at, union, note=note, trend=shown)
+    return Finding(_verdict_of(ok), _note_single_repetition(why, samples), at, union, note=note, trend=shown)
 
 
 def judge_ranks(expect: ExpectSection, at: At, points: list[Point]) -> Finding:
@@ -288,12 +288,12 @@ def judge_ranks(expect: ExpectSection, at: At, points: list[Point]) -> Finding:
         TrendRow(axis=str(value), mean=_mean(each), other=other)
         for (value, each), other in zip(points, others, strict=True)
     ]
-    union = _united(samples)
+    union = _merged_runs(samples)
     unusable = _unusable(samples, at, union, None, note)
     if unusable is not None:
         return Finding(unusable.verdict, unusable.why, at, union, note=note, trend=shown)
     ok, why = correlated(expect, shown)
-    return Finding(_word(ok), why, at, union, note=note, trend=shown)
+    return Finding(_verdict_of(ok), why, at, union, note=note, trend=shown)
 
 
 def _mean(found: Sample) -> float | None:
@@ -331,7 +331,7 @@ def moves_by(expect: ExpectSection, means: Sequence[float]) -> bool:
     return change >= read_share(expect.by) * abs(means[0]) * (1 - _ROUNDING)
 
 
-def _united(samples: list[Sample]) -> Sample:
+def _merged_runs(samples: list[Sample]) -> Sample:
     """The runs of several points as one sample without values: all runs, and those left out."""
     united = Sample(samples[0].unit if samples else "")
     for each in samples:

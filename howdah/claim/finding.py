@@ -14,12 +14,12 @@ from howdah.record.claims import ComparisonRow, SampleRow, TrendRow
 from howdah.record.model import Scalar
 
 PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID = "pass", "fail", "differs", "unsupported", "invalid"
-# It holds at some point of what is left open, and nothing shows which is the source's (mechanism.py).
+# It holds at some point of the grid, but nothing shows which one the source used (grid.py).
 DEPENDS = "depends"
-# A definition holds, by what the implementation says of itself.
+# A definition holds, by the implementation's own reports.
 IMPLEMENTED = "implemented"
 At = dict[str, Scalar]  # the value of each axis
-_MOST_LISTED = 5  # different values of repetitions that are named one by one
+_MOST_LISTED = 5  # largest number of different values that a text lists one by one
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Finding:
     trend: list[TrendRow] = field(default_factory=list)
 
 
-def metric_called(name: str) -> Metric:
+def metric_named(name: str) -> Metric:
     """The metric of that name. A metric that has been removed since the runs were made is shown without a unit."""
     return known_metrics().get(name) or Metric(name)
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from howdah.claim.expectation import bounds
-from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED, metric_called
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED, metric_named
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field
 from howdah.metric import RATIO, Metric
@@ -35,7 +35,7 @@ _TRENDS_REVERSED = {"rises": "falls", "falls": "rises"}
 def reverse_of(claim: ClaimSection) -> ClaimSection | None:
     """The claim with the opposite direction; None if it has no direction, such as ``similar`` or a number."""
     expect = claim.expect
-    reverse = None if expect is None or claim.value is None else _reverse(expect, metric_called(claim.value.metric))
+    reverse = None if expect is None or claim.value is None else _reverse(expect, metric_named(claim.value.metric))
     if reverse is None:
         return None
     return claim.model_copy(update={"expect": ExpectSection.model_validate(reverse)})
@@ -49,18 +49,18 @@ def _reverse(expect: ExpectSection, metric: Metric) -> dict[str, Any] | None:
         trend = _TRENDS_REVERSED.get(expect.trend)
         return {"trend": trend, "over": expect.over} if trend else None
     if expect.ratio is not None:
-        beyond = _beyond(expect.ratio, RATIO, 1.0)
+        beyond = _reverse_side(expect.ratio, RATIO, 1.0)
         return {"ratio": {beyond: "1"}} if beyond else None
     if expect.rank_correlation is not None:
-        turned = {"below": "at_most", "above": "at_least"}.get(_beyond(expect.rank_correlation, RATIO, 0.0))
+        turned = {"below": "at_most", "above": "at_least"}.get(_reverse_side(expect.rank_correlation, RATIO, 0.0))
         return {"rank_correlation": {turned: "0"}, "over": expect.over, "with": expect.with_} if turned else None
     if expect.difference is not None:
-        beyond = _beyond(expect.difference, metric, 0.0)
+        beyond = _reverse_side(expect.difference, metric, 0.0)
         return {"difference": {beyond: f"0 {metric.shown}".strip()}} if beyond else None
     return None
 
 
-def _beyond(expect: RangeSection, metric: Metric, same: float) -> str:
+def _reverse_side(expect: RangeSection, metric: Metric, same: float) -> str:
     """The side of ``same`` on which the reverse lies; empty if the range covers both sides."""
     low, high = bounds(expect, metric)
     if low is not None and low >= same:
@@ -68,7 +68,7 @@ def _beyond(expect: RangeSection, metric: Metric, same: float) -> str:
     return "above" if high is not None and high <= same else ""
 
 
-def summed_up(over: Sequence[GridPointRow]) -> GridRow:
+def summarise_grid(over: Sequence[GridPointRow]) -> GridRow:
     """How often a claim and its reverse hold on the points at which it was judged, and, in words, where it holds."""
     holding = [point.at for point in over if point.verdict == PASS]
     reverse = sum(bool(point.reverse) for point in over)
@@ -150,19 +150,22 @@ def judge_grid(claims: Sequence[ClaimSection], rows: Sequence[ClaimRow], field: 
     verdicts: dict[str, dict[str, str]] = {}
     for claim, row in zip(claims, rows, strict=True):
         if row.verdict in (UNSUPPORTED, DIFFERS):
-            continue  # a control explains what differs, everywhere on the grid
-        over = [_judged(claim, field, quick, default, row), *(_judged(claim, field, quick, point) for point in points)]
+            continue  # a control explains it at every point
+        over = [
+            _judge_at(claim, field, quick, default, row),
+            *(_judge_at(claim, field, quick, point) for point in points),
+        ]
         verdicts[claim.id] = {_key(each.at): each.verdict for each in over}
         judged_at = [each for each in over if each.verdict != UNSUPPORTED]
         if row.verdict == FAIL and len(judged_at) > 1:
-            row.unknown = summed_up(judged_at)
+            row.unknown = summarise_grid(judged_at)
             row.verdict = verdict_over(row.unknown)
     if points and verdicts:
-        _put_together(found, [default, *points], verdicts)
+        _find_common_point(found, [default, *points], verdicts)
     return found
 
 
-def _put_together(found: OpenRow, points: list[GridPoint], over: dict[str, dict[str, str]]) -> None:
+def _find_common_point(found: OpenRow, points: list[GridPoint], over: dict[str, dict[str, str]]) -> None:
     """Set the point at which all claims hold, or else the point at which most do.
 
     Claims that were not judged at every point are left out, because nothing is known of all claims together where one
@@ -190,7 +193,7 @@ def _put_together(found: OpenRow, points: list[GridPoint], over: dict[str, dict[
         found.text += f"; {claims} not judged at every point"
 
 
-def _judged(
+def _judge_at(
     claim: ClaimSection, field: Field, quick: bool, point: GridPoint, row: ClaimRow | None = None
 ) -> GridPointRow:
     """Judge a claim at a point of the grid, and whether its reverse holds there. ``row`` is the claim's row if the

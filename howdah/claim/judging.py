@@ -17,7 +17,7 @@ from howdah.claim.finding import (
     UNSUPPORTED,
     At,
     Finding,
-    metric_called,
+    metric_named,
     missing_text,
     number_text,
     summary,
@@ -86,7 +86,7 @@ def range_text(expect: RangeSection) -> str:
 def _one_range_text(claim: ClaimSection, expect: RangeSection) -> str:
     """A range for single repetitions; just the number if the range is one number: ``0 packets``."""
     assert claim.value is not None
-    low, high = bounds(expect, metric_called(claim.value.metric))
+    low, high = bounds(expect, metric_named(claim.value.metric))
     return expect.equals if expect.equals is not None and low == high else range_text(expect)
 
 
@@ -109,7 +109,7 @@ _WORST_FIRST = (FAIL, INVALID, UNSUPPORTED, PASS)
 
 
 @dataclass(frozen=True)
-class FoundOfClaim:
+class ClaimResult:
     """The result of judging a claim over some runs; ``runs`` are their names."""
 
     verdict: str
@@ -128,12 +128,12 @@ class Judging:
     ) -> None:
         assert claim.expect is not None and claim.value is not None
         self.claim, self.field, self.quick, self.control, self.unknown = claim, field, quick, control, unknown
-        self.metric = metric_called(claim.value.metric)
+        self.metric = metric_named(claim.value.metric)
         self.expect = claim.expect
         self.value, self.than = completed(claim)
         self.used: dict[str, None] = {}
 
-    def judge(self) -> FoundOfClaim:
+    def judge(self) -> ClaimResult:
         points, left_out = self._points()
         try:
             findings = [each for each in map(self._finding, points) if each is not None]
@@ -141,7 +141,7 @@ class Judging:
             return self._result(INVALID, str(error), [], None)
         if not findings:
             return self._result(UNSUPPORTED, _LEFT_OUT_QUICK if self.quick else _LEFT_OUT, [], None)
-        verdict, why, chosen = self._held(findings)
+        verdict, why, chosen = self._over_points(findings)
         missing = left_out + len(points) - len(findings)
         notes = [why, *dict.fromkeys(each.note for each in findings if each.note and each.note != why)]
         if missing:
@@ -155,12 +155,12 @@ class Judging:
         values: list[list[At]] = []
         for axis in self.claim.each:
             here = self.field.values(axis, self.control, self.unknown)
-            # A control that replaces the axis has one point for all of its values.
+            # A control that sets the axis has a single point instead of its values.
             values.append([{axis: value} for value in here] or [{}])
         points = [
             dict(itertools.chain.from_iterable(each.items() for each in some)) for some in itertools.product(*values)
         ]
-        if self._elsewhere:
+        if self._is_variant:
             return points, 0
         full = 1
         for axis in self.claim.each:
@@ -172,7 +172,7 @@ class Judging:
         return {**point, **more, **selector.at, **{axis: name for axis, name in own.items() if name is not None}}
 
     @property
-    def _elsewhere(self) -> bool:
+    def _is_variant(self) -> bool:
         """Whether the runs are those of a control or grid point, which may lack points of the profile."""
         return self.control is not None or self.unknown is not None
 
@@ -213,22 +213,22 @@ class Judging:
         if len(along) < (2 if self.expect.trend else LEAST_RANKS):
             return None
         if self.expect.rank_correlation and len({other_number(self.expect, value) for value, _ in along}) < 2:
-            return None  # of what was made the other numbers are all the same, and have no order
+            return None  # the other numbers of these points are all equal, so they have no order
         if self.expect.trend:
             trend = judge_trend(self.expect, self.metric, point, along, axis_order([value for value, _ in along]))
         else:
             trend = judge_ranks(self.expect, point, along)
-        absent = len(wanted) - len(along) if not self._elsewhere else 0
+        absent = len(wanted) - len(along) if not self._is_variant else 0
         if absent > 0:
             left = f"without {absent} of {absent + len(along)} values of {axis}"
             trend = replace(trend, note="; ".join(filter(None, (trend.note, left))))
         return trend
 
-    def _held(self, findings: list[Finding]) -> tuple[str, str, Finding]:
+    def _over_points(self, findings: list[Finding]) -> tuple[str, str, Finding]:
         """The verdict over all points, the reason, and the point that decides it."""
         hold = self.claim.hold
         if hold in ("max", "min", "mean"):
-            chosen = self._reduced(findings)
+            chosen = self._over_reduced(findings)
             at = _at_text(chosen.at) if chosen.why and hold != "mean" and len(findings) > 1 else ""
             return chosen.verdict, f"{chosen.why}{at}", chosen
         verdicts = [each.verdict for each in findings]
@@ -248,7 +248,7 @@ class Judging:
                 why += f":{f' {chosen.why}' if chosen.why else ''}{_at_text(chosen.at)}"
         return verdict, why, chosen
 
-    def _reduced(self, findings: list[Finding]) -> Finding:
+    def _over_reduced(self, findings: list[Finding]) -> Finding:
         unusable = [each for each in findings if each.extent is None]
         if unusable:
             return next((each for each in unusable if each.verdict == INVALID), unusable[0])
@@ -259,23 +259,23 @@ class Judging:
         pick: Callable[..., Finding] = max if self.claim.hold == "max" else min
         return pick(findings, key=lambda each: each.extent)
 
-    def _result(self, verdict: str, why: str, findings: list[Finding], chosen: Finding | None) -> FoundOfClaim:
+    def _result(self, verdict: str, why: str, findings: list[Finding], chosen: Finding | None) -> ClaimResult:
         if chosen is None:
-            return FoundOfClaim(verdict, why, list(self.used))
+            return ClaimResult(verdict, why, list(self.used))
         measured, than = self._measured(findings, chosen), None
         if chosen.than is not None and self.than is not None:
-            than = summary(chosen.than, metric_called(self.than.metric))
+            than = summary(chosen.than, metric_named(self.than.metric))
             than.text = f"{than.text} ({than_text(self.claim)})"
             if len(findings) > 1 and self.claim.hold == "all" and verdict == PASS:
-                than.text = than_text(self.claim)  # the points have the numbers
+                than.text = than_text(self.claim)  # the rows of the points have the numbers
         why = "" if why == measured.text else why
-        return FoundOfClaim(verdict, why, list(self.used), measured, than, chosen.comparison)
+        return ClaimResult(verdict, why, list(self.used), measured, than, chosen.comparison)
 
     def _measured(self, findings: list[Finding], chosen: Finding) -> MeasuredRow:
         points = []
         for each in findings:
-            other = summary(each.than, metric_called(self.than.metric)) if each.than and self.than else None
-            shown = _set(self._shown(each))
+            other = summary(each.than, metric_named(self.than.metric)) if each.than and self.than else None
+            shown = _set_fields(self._shown(each))
             found = {"verdict": each.verdict, "why": each.why, "than": other, "comparison": each.comparison}
             points.append(PointRow(**{"at": each.at, **shown, **found}))
         deciding = self._shown(chosen)
@@ -285,7 +285,7 @@ class Judging:
             deciding.text += f" at {len(points)} points"
         elif len(findings) > 1 and self.claim.hold != "mean":
             deciding.text += _at_text(chosen.at)
-        return MeasuredRow(**_set(deciding), points=points)
+        return MeasuredRow(**_set_fields(deciding), points=points)
 
     def _shown(self, finding: Finding) -> SampleRow:
         shown = summary(finding.value, self.metric)
@@ -294,7 +294,7 @@ class Judging:
         return shown
 
 
-def _set(row: SampleRow) -> dict[str, Any]:
+def _set_fields(row: SampleRow) -> dict[str, Any]:
     """The fields of a row that are set, to copy them into a row with more fields."""
     return {name: getattr(row, name) for name in row.model_fields_set}
 

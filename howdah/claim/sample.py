@@ -23,7 +23,7 @@ _TAKE: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "mean": lambda values: math.fsum(values) / len(values),
 }
-_OWN_AXES = (CONTROL_AXIS, UNKNOWN_AXIS, TRAFFIC_AXIS)  # a run that has one of these is no point of the sweep
+_OWN_AXES = (CONTROL_AXIS, UNKNOWN_AXIS, TRAFFIC_AXIS)  # axes of runs outside the ordinary sweep
 
 
 class SelectionError(Exception):
@@ -75,7 +75,7 @@ class Field:
         control = made.axes.get(CONTROL_AXIS)
         changed = self.controls[str(control)].set if control in self.controls else ()
         if axis in {canonical(self.document.data, name) for name in changed}:
-            return True  # the control's value stands for all of the axis'
+            return True  # the control's value replaces all values of the axis
         written = made.algorithm if axis == ALGORITHM else field_value(self.document.data, axis)
         return axis_key(written) == axis_key(wanted)
 

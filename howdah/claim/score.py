@@ -32,7 +32,7 @@ UNKNOWN: Final = "unknown"
 ScoreVerdict = Literal["pass", "fail", "unknown"]
 Name = Literal["tput", "rtt_med", "lock_on_bw", "loss_avoid", "fairness", "convergence_fairness"]
 _SHALLOW_PACKETS, _SHALLOW_BDP = 3, 0.1
-_ROUNDING = 1e-9  # a score of 100 need not be the last bit of it
+_ROUNDING = 1e-9  # tolerance for rounding, so that 100 passes a threshold of 100
 _BUCKET_MS = 1000
 
 

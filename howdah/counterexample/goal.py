@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from howdah.claim.comparison import Interval
 from howdah.claim.expectation import Compared, bounds, compare
-from howdah.claim.finding import FAIL, PASS, metric_called, missing_text, number_text
+from howdah.claim.finding import FAIL, PASS, metric_named, missing_text, number_text
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field, SelectionError, sample
 from howdah.engine.crash import is_crash
@@ -51,7 +51,7 @@ class Goal(Protocol):
         ...
 
 
-KEPT_SHARE = 0.9  # of what was found, that a simpler candidate must show
+KEPT_SHARE = 0.9  # share of the found value that a simpler candidate must reach
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Falsify:
         points = measured.points
         margins = [margin for point in points if (margin := self._margin(point)) is not None]
         without = next((why for point in points if (why := judging.missing(point.at))), "")
-        if without or len(margins) < len(points):  # a run without the value shows nothing
+        if without or len(margins) < len(points):  # without the value in every run there is no score
             return CandidateScore(None, False, without or found.why or text)
         margin = (min if self.claim.hold == "any" else max)(margins)
         if found.than:
@@ -89,7 +89,7 @@ class Falsify:
     def _margin(self, point: PointRow) -> float | None:
         expect = self.claim.expect
         assert expect is not None and self.claim.value is not None
-        metric = metric_called(self.claim.value.metric)
+        metric = metric_named(self.claim.value.metric)
         if expect.is_ is not None:
             return 1.0 if point.verdict == FAIL else -1.0
         compared = point.comparison
@@ -135,7 +135,7 @@ class Extreme:
 
     @property
     def metric(self) -> Metric:
-        return metric_called(self.goal.metric)
+        return metric_named(self.goal.metric)
 
     @property
     def says(self) -> str:

@@ -31,11 +31,11 @@ _STYLES = tuple(
 )
 _WIDE, _NARROW = Size(1160, 380, "wide"), Size(360, 360, "narrow")
 _PLANES = (Size(1160, 420, "wide"), Size(360, 320, "narrow"))
-_EDGE, _TOP, _BOTTOM = 70.0, 46.0, 26.0  # around the fields that stand side by side
+_EDGE, _TOP, _BOTTOM = 70.0, 46.0, 26.0  # margins around the parallel axes
 _LETTER = 7.2
-_ROW, _WORDS, _SIDE = 72.0, 124.0, 12.0  # of a field that lies below another: height, width of its name, and its end
+_ROW, _WORDS, _SIDE = 72.0, 124.0, 12.0  # narrow layout: height of a row, width of its name, right margin
 _LINE = 15.0
-_SPACE = 18.0  # between two names
+_SPACE = 18.0  # between the names of adjacent axes
 
 
 def write_page(found: SearchResult, space: Space, says: str, said: list[str], directory: Path) -> Path:
@@ -49,12 +49,12 @@ def write_page(found: SearchResult, space: Space, says: str, said: list[str], di
         title=f"Search: {says}",
         said=said,
         found=found,
-        values=_named({**simplest.candidate, **simplest.more}) if simplest is not None else [],
+        values=_with_field_names({**simplest.candidate, **simplest.more}) if simplest is not None else [],
         proven=found.proven.directory if found.proven is not None else "",
         ways=Markup(_side_by_side(found, rails) + _below_each_other(found, rails)),
         section=Markup("".join(_section(found, *plane, size) for size in _PLANES)) if plane is not None else "",
         section_title=_title(*plane) if plane is not None else "",
-        neighbours=[(_changed(change, space), each) for change, each in found.neighbours],
+        neighbours=[(_change_in_words(change, space), each) for change, each in found.neighbours],
         best=[(place_words(each.candidate), each) for each in best[:_BEST]],
         **framed(_STYLES),
     )
@@ -68,7 +68,7 @@ def _value(each: Tried) -> float:
     return each.score.value
 
 
-def _named(values: Candidate) -> list[tuple[str, Any]]:
+def _with_field_names(values: Candidate) -> list[tuple[str, Any]]:
     return [(field_name(name), value) for name, value in values.items()]
 
 
@@ -77,7 +77,7 @@ def _title(one: Variable, other: Variable) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
-def _changed(change: str, space: Space) -> str:
+def _change_in_words(change: str, space: Space) -> str:
     """A change such as ``path.rtt 40 ms``, with the field's name in words."""
     name = next((each for each in space.variables if change.startswith(f"{each} ")), "")
     return f"{field_name(name)}{change[len(name) :]}" if name else change
@@ -101,7 +101,7 @@ def _side_by_side(found: SearchResult, rails: list[Variable]) -> str:
         half = _LETTER * max(map(len, name)) / 2
         middle = max(half, min(x, width - half))
         parts += [text(middle, top - 26 - _LINE * up, part, "name") for up, part in enumerate(reversed(name))]
-    return _ways(found, rails, at, parts, _WIDE)
+    return _candidate_lines(found, rails, at, parts, _WIDE)
 
 
 def _below_each_other(found: SearchResult, rails: list[Variable]) -> str:
@@ -119,7 +119,7 @@ def _below_each_other(found: SearchResult, rails: list[Variable]) -> str:
         ends = [(part, "note") for part in textwrap.wrap(_ends(each), letters)]
         first = y + _LINE * (0.7 - (len(named) + len(ends)) / 2)
         parts += [text(0, first + _LINE * down, part, css, "start") for down, (part, css) in enumerate(named + ends)]
-    return _ways(found, rails, at, parts, replace(_NARROW, height=int(_ROW * len(rails))))
+    return _candidate_lines(found, rails, at, parts, replace(_NARROW, height=int(_ROW * len(rails))))
 
 
 def _ends(rail: Variable) -> str:
@@ -129,7 +129,7 @@ def _ends(rail: Variable) -> str:
     return f"{number if unit and most.endswith(f' {unit}') else least} to {most}"
 
 
-def _ways(
+def _candidate_lines(
     found: SearchResult,
     rails: list[Variable],
     at: Callable[[int, float], tuple[float, float]],
@@ -138,24 +138,24 @@ def _ways(
 ) -> str:
     """A line for each candidate through its values; ``on`` is drawn on top."""
 
-    def way(candidate: Mapping[str, Any], kind: str, each: Tried) -> str:
+    def candidate_line(candidate: Mapping[str, Any], kind: str, each: Tried) -> str:
         points = [
             at(number, _share(rail, candidate[rail.name]))
             for number, rail in enumerate(rails)
             if rail.name in candidate
         ]
         path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-        return _linked(each, candidate, f'<path class="way {kind}" d="M{path}"/>') if points else ""
+        return _with_link(each, candidate, f'<path class="way {kind}" d="M{path}"/>') if points else ""
 
     ordered = sorted(found.tried, key=lambda each: each.score.found)
-    parts = [way(each.candidate, "shows" if each.score.found else "", each) for each in ordered] + on
+    parts = [candidate_line(each.candidate, "shows" if each.score.found else "", each) for each in ordered] + on
     if found.simplest is not None and found.proven is not None:
-        parts.append(way(found.simplest.candidate, "simplest", found.proven))
+        parts.append(candidate_line(found.simplest.candidate, "simplest", found.proven))
     label = f"{len(found.tried)} candidates"
     return svg(size.width, size.height, label, parts, f"chart candidates ways {size.css}", "group")
 
 
-def _linked(each: Tried, candidate: Mapping[str, Any], drawn: str) -> str:
+def _with_link(each: Tried, candidate: Mapping[str, Any], drawn: str) -> str:
     said = f"{place_words(candidate)}: {each.score.text}"
     name = escape(said, {'"': "&quot;"})
     return f'<a href="{escape(each.directory)}/" aria-label="{name}"><title>{escape(said)}</title>{drawn}</a>'
@@ -183,7 +183,7 @@ def _section(found: SearchResult, across: Variable, up: Variable, size: Size) ->
         x, y = (_share(rail, each.candidate[rail.name]) for rail in (across, up))
         css = "shows" if each.score.found else "other"
         dot = f'<circle cx="{canvas.x.at(x):.1f}" cy="{canvas.y.at(y):.1f}" r="5" class="{css}"/>'
-        canvas.parts.append(_linked(each, each.candidate, dot))
+        canvas.parts.append(_with_link(each, each.candidate, dot))
     label = f"{field_name(up.name)} against {field_name(across.name)}"
     return svg(size.width, size.height, label, canvas.parts, f"chart candidates {size.css}", "group")
 

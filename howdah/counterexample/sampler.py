@@ -25,7 +25,7 @@ def corners(space: Space, chance: random.Random, most: int) -> list[Candidate]:
     ordered = [each for each in space.variables.values() if each.ordered and len(each.values) > 1]
     rows = 1 << len(ordered).bit_length()
     columns = chance.sample(range(1, rows), len(ordered))
-    turned = [chance.randrange(2) for _ in ordered]  # whether both ends change places
+    turned = [chance.randrange(2) for _ in ordered]  # whether the two ends are swapped
     found = []
     for row in chance.sample(range(rows), min(rows, most)) if ordered else ():
         ends = [((row & column).bit_count() + turn) % 2 for column, turn in zip(columns, turned, strict=True)]
@@ -36,8 +36,8 @@ def corners(space: Space, chance: random.Random, most: int) -> list[Candidate]:
 
 Kind = Literal["tpe", "genetic", "random"]
 BATCH = 8
-STARTING = 2 * BATCH  # that are drawn at random, before a sampler chooses
-ASKED_AGAIN = 200  # before a candidate is drawn at random that was not tried
+STARTING = 2 * BATCH  # number of random candidates before the sampler chooses
+ASKED_AGAIN = 200  # attempts with the sampler before an untried candidate is drawn at random
 
 
 class Sampler:
@@ -62,7 +62,7 @@ class Sampler:
         starting = STARTING + len(self._corners)
         self.study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, kind, seed, starting))
         self._known: dict[str, float | None] = {}
-        self._trials: dict[str, object] = {}  # of optuna
+        self._trials: dict[str, object] = {}  # optuna's trials by the candidate's slug
 
     def ask(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates; fewer if the space is exhausted."""
@@ -88,7 +88,7 @@ class Sampler:
             return {}
         evaluator = self._optuna.importance.PedAnovaImportanceEvaluator()
         try:
-            with warnings.catch_warnings(action="ignore", category=UserWarning):  # that there are few
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # optuna warns of few trials
                 return dict(self._optuna.importance.get_param_importances(self.study, evaluator=evaluator))
         except (ValueError, RuntimeError, ZeroDivisionError):
             return {}
@@ -97,10 +97,10 @@ class Sampler:
         while self._corners:
             corner = self._corners.pop()
             if self._is_new(corner):
-                return self._enqueued(corner)
+                return self._enqueue(corner)
         for _ in range(0 if self._is_flat else ASKED_AGAIN):
             trial = self.study.ask()
-            candidate = self._suggested(trial)
+            candidate = self._candidate_of(trial)
             name = slug(candidate)
             if not self.space.allows(candidate):
                 self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
@@ -111,7 +111,7 @@ class Sampler:
             else:
                 self._trials[name] = trial
                 return candidate
-        return self._drawn()
+        return self._random_candidate()
 
     @property
     def _is_flat(self) -> bool:
@@ -119,24 +119,24 @@ class Sampler:
         scores = [score for score in self._known.values() if score is not None]
         return len(scores) >= STARTING and len(set(scores)) == 1
 
-    def _drawn(self) -> Candidate | None:
+    def _random_candidate(self) -> Candidate | None:
         """A random candidate, or None if no new one is found."""
         for _ in range(50 * ASKED_AGAIN):
             candidate = self.space.draw(self._chance)
             if self._is_new(candidate):
-                return self._enqueued(candidate)
+                return self._enqueue(candidate)
         return None
 
     def _is_new(self, candidate: Candidate) -> bool:
         name = slug(candidate)
         return self.space.allows(candidate) and name not in self._known and name not in self._trials
 
-    def _enqueued(self, candidate: Candidate) -> Candidate:
+    def _enqueue(self, candidate: Candidate) -> Candidate:
         """Register a candidate that the sampler did not choose, so that it learns its score too."""
         chosen = {each.name: each.values.index(candidate[each.name]) for each in self.space.active(candidate)}
         self.study.enqueue_trial(chosen)
         self._trials[slug(candidate)] = trial = self.study.ask()
-        return self._suggested(trial)
+        return self._candidate_of(trial)
 
     def _tell(self, trial: Any, score: float | None) -> None:
         if score is None:
@@ -144,7 +144,7 @@ class Sampler:
         else:
             self.study.tell(trial, score)
 
-    def _suggested(self, trial: Any) -> Candidate:
+    def _candidate_of(self, trial: Any) -> Candidate:
         found: dict[str, Scalar] = {}
         steps = self.space.search.steps
         count = steps.count.most if steps is not None else 0

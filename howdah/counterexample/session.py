@@ -16,7 +16,7 @@ from pydantic import Field
 
 from howdah.counterexample.goal import CandidateScore, Crash, Extreme, Falsify, Goal
 from howdah.counterexample.sampler import BATCH, Kind, Sampler
-from howdah.counterexample.shrink import Shrinker, Simpler
+from howdah.counterexample.shrink import Shrinker, Simplified
 from howdah.counterexample.space import COUNT, Candidate, Space, words
 from howdah.counterexample.trial import Trials, Tried
 from howdah.engine.crash import is_crash
@@ -134,14 +134,14 @@ class SearchResult:
 
     tried: list[Tried]
     size: int
-    simplest: Simpler | None = None
+    simplest: Simplified | None = None
     proven: Tried | None = None
     neighbours: list[tuple[str, Tried]] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     importances: dict[str, float] = field(default_factory=dict)
     why: list[str] = field(default_factory=list)
     shrunk_runs: int = 0
-    crash: tuple[Simpler, Tried] | None = None
+    crash: tuple[Simplified, Tried] | None = None
 
     @property
     def crashed(self) -> list[Tried]:
@@ -176,7 +176,7 @@ class SearchSession:
         claim already fails there."""
         search = self.space.search
         sampler = Sampler(self.space, search.seed, kind)
-        self._leave_another()
+        self._discard_other_search()
         self._check_default()
         found = SearchResult([], self.space.size)
         while len(found.tried) < search.budget.candidates and not self._is_late() and not self._is_enough(found):
@@ -188,8 +188,8 @@ class SearchSession:
                 sampler.tell(each.candidate, each.score.value)
                 found.tried.append(each)
                 if each.failure:
-                    self._tell_failure(found, each)
-            self._tell(found)
+                    self._report_failure(found, each)
+            self._report_progress(found)
             self.write(found)
         found.importances = sampler.importances()
         self._prove(found)
@@ -202,7 +202,7 @@ class SearchSession:
         """Write the current state to search.json."""
         write_json(self.trials.directory / SEARCH_NAME, searched(found, self.goal.says, self.space.asked).plain())
 
-    def _leave_another(self) -> None:
+    def _discard_other_search(self) -> None:
         """Delete the results of a different search in the same directory."""
         before = self.trials.directory / SEARCH_NAME
         if before.exists() and read_json(before).get("asked") != self.space.asked:
@@ -234,7 +234,7 @@ class SearchSession:
         wanted = self.space.search.budget.counterexamples
         return wanted is not None and found.count("failed") >= wanted
 
-    def _tell(self, found: SearchResult) -> None:
+    def _report_progress(self, found: SearchResult) -> None:
         spent = max(time.monotonic() - self._begun, 1e-3)
         tried, wanted = len(found.tried), self.space.search.budget.candidates
         rate = tried / spent * 60
@@ -243,7 +243,7 @@ class SearchSession:
         late = left_words(spent * (wanted - tried) / tried) if tried >= HONEST_SHARE * wanted else ""
         self.say(f"{tried} of {wanted} tried, {significant(rate, 2)} a minute{late.replace('  ', ', ')}; {shown}")
 
-    def _tell_failure(self, found: SearchResult, each: Tried) -> None:
+    def _report_failure(self, found: SearchResult, each: Tried) -> None:
         if not is_crash(each.failure):
             self.say(f"no whole run of {words(each.candidate)}: {each.failure}")
         elif found.crashed[0] is each:
@@ -296,7 +296,7 @@ class SearchSession:
         found.neighbours = self._neighbours(simplest)
         self._write_profile(found, simplest, proven.score, self.goal, COUNTEREXAMPLE_NAME)
 
-    def _confirm(self, some: Sequence[Simpler]) -> list[Tried]:
+    def _confirm(self, some: Sequence[Simplified]) -> list[Tried]:
         results: dict[int, Tried] = {}
         for more in {repr(sorted(each.more.items())): each.more for each in some}.values():
             alike = [each for each in some if each.more == more]
@@ -304,7 +304,7 @@ class SearchSession:
             results |= {id(each): result for each, result in zip(alike, tried, strict=True)}
         return [results[id(each)] for each in some]
 
-    def _neighbours(self, now: Simpler) -> list[tuple[str, Tried]]:
+    def _neighbours(self, now: Simplified) -> list[tuple[str, Tried]]:
         """Try the adjacent smaller and larger value of each variable, where the constraints allow it."""
         some: list[tuple[str, Candidate]] = []
         for each in self.space.active(now.candidate):
@@ -322,7 +322,7 @@ class SearchSession:
         return [(name, each) for (name, _), each in zip(some, tried, strict=True)]
 
     def _write_profile(
-        self, found: SearchResult, simplest: Simpler, score: CandidateScore, goal: Goal, file: str
+        self, found: SearchResult, simplest: Simplified, score: CandidateScore, goal: Goal, file: str
     ) -> None:
         document = self.space.document(simplest.candidate, simplest.more)
         origin = f"Found by howdah search: seed {self.space.search.seed}, {len(found.tried)} candidates."
@@ -361,7 +361,7 @@ def searched(found: SearchResult, says: str, asked: str) -> SearchFile:
     )
 
 
-def _row(kind: type[_Row], each: Tried, simplest: Simpler | None = None, **more: object) -> _Row:
+def _row(kind: type[_Row], each: Tried, simplest: Simplified | None = None, **more: object) -> _Row:
     """A candidate's row; with ``simplest``, its values include the other changes to the profile."""
     return kind(
         values={**each.candidate} if simplest is None else {**simplest.candidate, **simplest.more},

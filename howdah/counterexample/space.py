@@ -24,12 +24,12 @@ from howdah.profile.search import SearchSection, StepsSection, VariableSection
 from howdah.profile.source import Document, Scalar, read_document
 from howdah.scratch import scratch
 
-COUNT = "steps"  # the variable that says how many steps there are
+COUNT = "steps"  # name of the variable for the number of steps
 LASTS = "lasts"
 BASE_TIME = "us"
-DRAWN = 2000  # candidates, to see whether constraints leave any
+DRAWN = 2000  # number of random candidates that test whether constraints leave any
 _FURTHER = tuple(name for name in SECTIONS if name != "claims")
-# No run differs by these; and these a search sets for what it screens.
+# _ABOUT are fields that affect no run; _SET are fields that a search sets itself when it screens.
 _ABOUT = {*SECTIONS, "howdah", "name", "description", "sources", "keep", "cross_check"}
 _SET = {"repetitions", "calibrate", "collect.ss"}
 
@@ -67,7 +67,7 @@ class Space:
             return free
         one = math.prod(len(each.values) for each in self.variables.values() if each.step == 1)
         count = self.search.steps.count
-        counts = range(count.least, count.most + 1)  # a variable where there are several
+        counts = range(count.least, count.most + 1)  # the number of steps is a variable if it can vary
         return free // len(counts) * sum(int(one**each) for each in counts)
 
     @property
@@ -88,7 +88,7 @@ class Space:
         if self.search.steps is None:
             return 0
         if f"step 1 {LASTS}" not in candidate and COUNT not in candidate:
-            return 0  # the profile as it is written
+            return 0  # the profile as written
         count = candidate.get(COUNT, self.search.steps.count.most)
         assert isinstance(count, int)
         return count
@@ -101,7 +101,7 @@ class Space:
         """A random candidate, regardless of constraints; the values in ``chosen`` are kept."""
         found: dict[str, Scalar] = {}
         count: Any = self.search.steps.count.most if self.search.steps is not None else 0
-        for each in self.variables.values():  # the number of steps comes before the steps
+        for each in self.variables.values():  # COUNT precedes the variables of single steps
             count = found.get(COUNT, count)
             if each.step is None or each.step <= count:
                 at = (chosen or {}).get(each.name)

@@ -27,9 +27,9 @@ from howdah.work.prepared import Build, hold, make, prepare
 from howdah.work.results import Tell
 
 PROVEN, CONFIRMED = "proven", "confirmed"
-# What a candidate is tried with: one repetition, and the checks during its flows alone, without processes of tools.
+# Settings for screening: one repetition, only the checks during the flows, no processes of tools.
 SCREENED = {"repetitions": 1, "calibrate": False, "collect.ss": False}
-# A run hangs when so many times what whole runs of the search take passes without simulated time.
+# A run hangs if its simulated time stands still for PATIENCE times as long as complete runs of the search take.
 PATIENCE, LEAST_PATIENCE_S = 10, 2.0
 
 
@@ -60,7 +60,7 @@ class Trials:
     tell: Tell
     executor: Executor | None = None
     engines: dict[str, Engine] = field(default_factory=dict, init=False)  # prepared once for all candidates
-    # The most that a run took of what its plan lets expect (howdah/work/cost.py); 0: none has been made.
+    # Largest ratio of a run's time to the time expected from its plan (howdah/work/cost.py); 0 before the first run.
     _slowness: float = field(default=0.0, init=False)
 
     def screen(self, candidates: Sequence[Candidate], more: AnySettings | None = None) -> list[Tried]:
@@ -88,9 +88,9 @@ class Trials:
                     ready[name] = self._prepared(candidate, experiment, more, keep)
                 except EngineUnavailableError:
                     raise
-                except HowdahError as error:  # it is none that can be run, or what it needs does not build
+                except HowdahError as error:  # it cannot be run, or something that it needs does not build
                     if not candidate and not isinstance(error, ProfileError):
-                        raise  # nor is that of any other
+                        raise  # no other candidate could be run either
                     refused[name] = error.what
             broken = self._make(list(ready.values()), refused)
             found = {

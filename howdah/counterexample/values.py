@@ -17,15 +17,15 @@ from howdah.profile.source import Scalar
 from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS, unit_called
 
 MOST_VALUES = 100_000
-PARTS = 100  # of a linear range without a step
-GROWTH = Fraction(11, 10)  # from value to value of a logarithmic range
+PARTS = 100  # number of steps of a linear range without a step
+GROWTH = Fraction(11, 10)  # ratio of adjacent values of a logarithmic range
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*(.*?)\s*", re.ASCII | re.DOTALL)
 _FAMILIES: tuple[dict[str, Fraction], ...] = (
     {name: Fraction(factor) for name, factor in RATE_UNITS.items()},
     {name: Fraction(factor) for name, factor in DURATION_UNITS.items()},
     {name: Fraction(factor) for name, factor in SIZE_UNITS.items()},
 )
-# The largest first.
+# Preferred units, the largest first.
 _BEST = ("Gbit/s", "Mbit/s", "kbit/s", "bit/s", "s", "ms", "us", "GB", "MB", "kB", "B")
 
 
@@ -96,7 +96,7 @@ def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Sc
     if variable.step is not None:
         step = _in_unit_of(_bound(variable.step, where("step")), low, where("step")).number
     elif not low.unit and low.number.denominator == high.number.denominator == 1:
-        step = Fraction(max(1, math.ceil(step)))  # of a field that counts
+        step = Fraction(max(1, math.ceil(step)))  # a field that counts has whole numbers
     if step <= 0 < high.number - low.number:
         raise ProfileError("a step is more than 0", where=where("step"))
     if step > high.number - low.number > 0:

@@ -67,7 +67,7 @@ class Paths:
         named |= {str(PROJECT): "HOWDAH", str(cache_root()): "CACHE", str(runs): "RUNS", str(runs.resolve()): "RUNS"}
         # $HOME may be "1": a relative path could be any word of a text.
         named = {path: name for path, name in named.items() if path.startswith("/") and path != "/"}
-        self._names = {form: name.encode() for path, name in named.items() for form in _written(path)}
+        self._names = {form: name.encode() for path, name in named.items() for form in _spellings(path)}
         longest_first = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile(_BEGIN + rb"(?:" + rb"|".join(map(re.escape, longest_first)) + rb")" + _END)
 
@@ -75,7 +75,7 @@ class Paths:
         return self._pattern.sub(lambda match: self._names[match[0]], content)
 
 
-def _written(path: str) -> set[bytes]:
+def _spellings(path: str) -> set[bytes]:
     """All spellings of a path: plain, in JSON with and without non-ASCII letters, and in HTML and its scripts."""
     json_texts = [json.dumps(path, ensure_ascii=plain)[1:-1] for plain in (True, False)]
     return {os.fsencode(form) for form in (path, *json_texts, str(escape(path)), str(script_json(path))[1:-1])}

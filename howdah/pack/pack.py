@@ -28,7 +28,7 @@ from howdah.verify.experiment import runs_below
 from howdah.verify.finding import Discrepancy, Report
 from howdah.work.results import check_results, runs_of
 
-Tell = Callable[[str, int, int], None]  # a step, and how many of its parts are done
+Tell = Callable[[str, int, int], None]  # called with a step, its parts done, and all its parts
 
 _README = """\
 These are runs of howdah {version}, which measures how TCP starts up on long paths.
@@ -71,7 +71,7 @@ class Packed:
     index: PackIndex
 
 
-def _silent(_what: str, _done: int, _total: int) -> None:
+def _no_progress(_what: str, _done: int, _total: int) -> None:
     """Report no progress."""
 
 
@@ -86,9 +86,9 @@ def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Te
     Results are brought up to date first. Raises HowdahError for what cannot be read, and MismatchError for a file that
     differs from the one recorded.
     """
-    chosen = _chosen(paths)
+    chosen = _runs_by_experiment(paths)
     with Spool(target.parent) as spool:
-        return _packed(chosen, Content(spool), target, kind, tell or _silent)
+        return _packed(chosen, Content(spool), target, kind, tell or _no_progress)
 
 
 def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, kind: Kind, tell: Tell) -> Packed:
@@ -107,7 +107,7 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
         if (home / "experiment.json").exists():
             tell("report", 0, 0)
             whole = len(runs) == len(runs_of(home))
-            shown = _shown([home] if whole else [run.path for run in runs])
+            shown = _read_runs([home] if whole else [run.path for run in runs])
             page = _page(shown)
             commands += figure_commands(shown, kind)
             # A command with a path of this machine works nowhere else.
@@ -144,7 +144,7 @@ def _readme(names: Iterable[str], figures: Iterable[str], drawn_before: Iterable
     )
 
 
-def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
+def _runs_by_experiment(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
     """The runs to pack of each experiment's directory, in order of name."""
     found: dict[Path, dict[Path, RunDirectory]] = {}
     for path in paths:
@@ -163,10 +163,10 @@ def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
 
 def page_of(paths: list[Path]) -> str:
     """The report of a pack, drawn from tables alone."""
-    return _page(_shown(paths))
+    return _page(_read_runs(paths))
 
 
-def _shown(paths: list[Path]) -> Experiment:
+def _read_runs(paths: list[Path]) -> Experiment:
     """The runs of one experiment as one Experiment."""
     experiments = read_all_shown(paths)
     return replace(experiments[0], runs=[run for each in experiments for run in each.runs])
@@ -225,7 +225,7 @@ def check_page(path: Path, reports: list[Report]) -> None:
         mine.computed = False
         mine.notes.append(f"{PAGE} is not checked: howdah {index.get('howdah')} made it, and this is {__version__}")
         return
-    # Of some runs of an experiment, the page is theirs.
+    # The page of a partial pack shows only its runs.
     ways = ([path], [run.path for run in runs_below(path)])
     try:
         page = read_foreign(path / PAGE)

@@ -74,7 +74,7 @@ _NEEDS = (
     _Need("", _has_size, "no flow or group of the profile has a size", _OF_A_SIZE),
     _Need("measured", _has_background, "the profile has no background"),
 )
-# What says nearly the same, and is always measured.
+# A similar metric that is always measured.
 _INSTEAD = {
     "autotuning_lag_s": "held_autotuning_share",
     "offered_window_most_bdp": "receive_window_peak_bytes",
@@ -106,7 +106,7 @@ def _lacks(metric: Metric, lacking: Sequence[_Need]) -> str | None:
     return next((need.lacks for need in lacking if metric.name in need.named), None)
 
 
-TRAFFIC_AXIS = "traffic"  # of the run that cross_check adds
+TRAFFIC_AXIS = "traffic"  # axis of the run that cross_check adds
 ALGORITHM = "algorithm"
 
 

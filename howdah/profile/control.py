@@ -85,25 +85,25 @@ def control_axes(document: Document, axes: list[Axis], at: AxisValues) -> list[A
     """The axes of the sweep restricted to the values that ``at`` selects; None if no point is left."""
     found = []
     for axis in axes:
-        wanted = _wanted(at, axis.name)
+        wanted = _selected_keys(at, axis.name)
         values = [value for value in axis.values if wanted is None or axis_key(value) in wanted]
         found.append(Axis(axis.path, tuple(values)))
-    for name in at:  # a field that has one value, perhaps by --set
-        wanted = _wanted(at, name)
+    for name in at:  # a field with one value, perhaps from --set
+        wanted = _selected_keys(at, name)
         single = name not in [axis.name for axis in axes]
-        if single and wanted is not None and axis_key(_single(document, name)) not in wanted:
+        if single and wanted is not None and axis_key(_single_value(document, name)) not in wanted:
             return None
     return found if all(axis.values for axis in found) else None
 
 
-def _wanted(at: AxisValues, name: str) -> list[str] | None:
+def _selected_keys(at: AxisValues, name: str) -> list[str] | None:
     if name not in at:
         return None
     values = at[name]
     return [axis_key(value) for value in (values if isinstance(values, list) else [values])]
 
 
-def _single(document: Document, name: str) -> Any:
+def _single_value(document: Document, name: str) -> Any:
     value = field_value(document.data, name)
     return "cubic" if value is None and name == "algorithm" else value
 
@@ -117,7 +117,7 @@ def check_at(document: Document, written: list[Axis], at: AxisValues, place: Pat
         where = document.place((*place, axis))
         if set_by_case(document, axis) is not None:
             raise ProfileError(f"case decides {axis}", where=where, hint="give the case instead")
-        single = _single(document, axis)
+        single = _single_value(document, axis)
         known = axes.get(axis) or ([] if single is None or isinstance(single, dict | list) else [str(single)])
         if not known:
             hint = meant(axis, axes, f"its axes: {', '.join(axes) or 'none'}")
@@ -139,7 +139,7 @@ def control_points(document: Document, axes: list[Axis] | None, name: str) -> Se
     chosen_axes = [axis for axis in axes if axis.path in left]
 
     def change(point: Point) -> Point:
-        # The place of a value is counted in the list as it is written.
+        # The index of a value refers to the list as written.
         chosen: dict[Path_, int] = {}
         for axis in chosen_axes:
             chosen[axis.path] = left[axis.path].index(axis.values[point.chosen[axis.path]])

@@ -27,12 +27,12 @@ from howdah.quantity import format_duration, parse_duration
 
 MOST_REPETITIONS = 1000
 _PLAIN = re.compile(r"[^\s%#?]+")
-_NAME = re.compile(r"[\w./-]+")  # needs no quotes in YAML
-_OF_OTHERS = "cubic"  # algorithm of the background
-_SHARE_OF_DURATION = 3  # the last flow starts when a third of the run has passed
+_NAME = re.compile(r"[\w./-]+")  # a name that needs no quotes in YAML
+_BACKGROUND = "cubic"  # algorithm of background flows
+_LAST_START_PART = 3  # the last flow starts after this fraction (1/3) of the run
 _DRAWN = f"or a .csv of sizes, or one of {', '.join(PUBLISHED_SIZES)}"
 _LISTED = "'howdah list algorithms' shows them"
-_CONNECTIONS, _PAIRS = 200, 10  # of a group whose sizes are drawn
+_CONNECTIONS, _PAIRS = 200, 10  # defaults of a group with drawn sizes
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,14 @@ def write_text(content: str, file: Path) -> Profile:
     """
     if os.path.lexists(file):
         raise _exists(file)
-    # A name of its own: nothing that is there is touched, and what is seen under the final name is whole and right.
+    # Write under a temporary name, so that the final name only ever holds a complete, valid profile.
     attempt = file.with_name(f".{file.stem}-{secrets.token_hex(4)}.yaml")
     try:
         attempt.write_text(content, encoding="utf-8")
         try:
             load(attempt)
         except ProfileError as error:
-            # A place in a file that is not written tells nothing.
+            # A place in the temporary file would not help.
             where = None if str(error.where).startswith(str(attempt)) else error.where
             raise ProfileError(f"{file.name} is not written: {error.what}", where=where, hint=error.hint) from None
         os.link(attempt, file)
@@ -203,13 +203,13 @@ def text(draft: Draft, file: Path) -> str:
         f"algorithm: {_one_or_list(list(draft.algorithms))}",
         *_flows(draft, file),
         f"duration: {draft.duration} # simulated time, from the first start to the end",
-        f"repetitions: {draft.repetitions} # {_repeated(draft.repetitions)}",
+        f"repetitions: {draft.repetitions} # {_repetition_comment(draft.repetitions)}",
         "",
         "# What the runs are expected to show is a claim; without one they are only reported (docs/claims.md).",
         "# claims:",
-        *_claim(draft),
+        *_example_claim(draft),
     ]
-    return "\n".join(tidy(line) for line in lines) + "\n"
+    return "\n".join(align_comment(line) for line in lines) + "\n"
 
 
 def _schema_from(directory: Path) -> str:
@@ -268,7 +268,7 @@ def _flows(draft: Draft, file: Path) -> list[str]:
     lines = [] if drawn else _single(draft, written=others)
     if draft.background and not others:
         lines += ["background: # not measured, whatever algorithm is"]
-        lines += [f"  - {{algorithm: {_OF_OTHERS}}}"] * int(draft.background)
+        lines += [f"  - {{algorithm: {_BACKGROUND}}}"] * int(draft.background)
     return [
         *lines,
         *(["groups: # connections that start at random, of sizes that are drawn", *groups] if groups else []),
@@ -282,7 +282,7 @@ def _single(draft: Draft, *, written: bool) -> list[str]:
         if size:
             return [f"flows: [{{{size}}}] # ends with its last byte"]
         return ["flows: [{}] # one, from the start to the end"] if written else []
-    apart_us = _whole(parse_duration(draft.duration) // (_SHARE_OF_DURATION * (draft.flows - 1)))
+    apart_us = _rounded_down(parse_duration(draft.duration) // (_LAST_START_PART * (draft.flows - 1)))
     starts = [format_duration(index * apart_us) for index in range(draft.flows)]
     return ["flows: # each begins on the path that those before it have filled",
             *(f"  - {{start: {start}{', ' + size if size else ''}}}" for start in starts)]  # fmt: skip
@@ -291,26 +291,26 @@ def _single(draft: Draft, *, written: bool) -> list[str]:
 def _group(draft: Draft, name: str, sizes: str, file: Path) -> str:
     """A group whose connections start within the first two thirds of the run, on average."""
     count = draft.flows if draft.flows > 1 and name == "transfers" else _CONNECTIONS
-    apart_us = max(_whole(2 * parse_duration(draft.duration) // (_SHARE_OF_DURATION * count)), 1)
+    apart_us = max(_rounded_down(2 * parse_duration(draft.duration) // (_LAST_START_PART * count)), 1)
     kind = "published" if sizes in PUBLISHED_SIZES else "file"
     source = sizes if kind == "published" else os.path.relpath(Path(sizes).resolve(), file.resolve().parent)
     source = source if _NAME.fullmatch(source) else json.dumps(source)
-    others = "" if name == "transfers" else f", role: background, algorithm: {_OF_OTHERS}"
+    others = "" if name == "transfers" else f", role: background, algorithm: {_BACKGROUND}"
     return (
         f"  - {{name: {name}{others}, connections: {count}, arrivals: poisson, interval: {format_duration(apart_us)}, "
         f"pairs: {_PAIRS}, sizes: {{{kind}: {source}}}}}"
     )
 
 
-def _whole(duration_us: int) -> int:
+def _rounded_down(duration_us: int) -> int:
     """Round down to whole seconds, or to whole milliseconds if it is less than a second."""
     whole_us = next((unit for unit in (1_000_000, 1000) if duration_us >= unit), 1)
     return duration_us - duration_us % whole_us
 
 
-def _claim(draft: Draft) -> list[str]:
+def _example_claim(draft: Draft) -> list[str]:
     """An example claim, as comments."""
-    at = _at(draft)
+    at = _first_point(draft)
     if is_drawn(draft.sizes):
         return [
             "#   - id: fast-enough",
@@ -326,13 +326,13 @@ def _claim(draft: Draft) -> list[str]:
     ]
 
 
-def _repeated(repetitions: int) -> str:
+def _repetition_comment(repetitions: int) -> str:
     if repetitions == 1:
         return "one run is the path as it is; several differ by +-0.5 % of RTT and by their starts"
     return "they differ by +-0.5 % of RTT and by when the flows start"
 
 
-def _at(draft: Draft) -> str:
+def _first_point(draft: Draft) -> str:
     """The claim's ``at``: the first value of every swept field, because a claim is about one point unless it has
     ``each``."""
     lists = {"algorithm": list(draft.algorithms), "path.buffer": draft.buffer.split(", ")}
@@ -352,7 +352,7 @@ def _one_or_list(values: list[str]) -> str:
 _COMMENT_AT = 34
 
 
-def tidy(line: str) -> str:
+def align_comment(line: str) -> str:
     """Align comments to one column, or two spaces after a longer line."""
     code, mark, comment = line.partition(" # ")
     if not mark or not code.strip() or code.lstrip().startswith("#"):

@@ -91,7 +91,7 @@ BUNDLES: dict[str, tuple[Setting, ...]] = {
 }
 
 
-def take_sender(document: Document) -> None:
+def apply_sender(document: Document) -> None:
     """Fill in the settings of the bundle that ``sender`` names, in place, for one point of the sweep.
 
     Any other name is left for the check of the field.
@@ -100,7 +100,7 @@ def take_sender(document: Document) -> None:
     if isinstance(name, dict):
         name = name.get("behaviour")
     for setting in BUNDLES.get(name, ()) if isinstance(name, str) else ():
-        for section, field in _places(document, setting.field):
+        for section, field in _sections_of(document, setting.field):
             section.setdefault(field, setting.value)
 
 
@@ -115,7 +115,7 @@ def in_force(name: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
+def _sections_of(document: Document, field: str) -> Iterator[tuple[Any, str]]:
     """Every section that holds the field, created if missing, with the field's name in it."""
     data = document.data
     first, _, rest = field.partition(".")
@@ -129,9 +129,9 @@ def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
                     yield entry, rest
         return
     if first == "receiver" and isinstance(data.get("receiver"), str):
-        return  # its behaviour alone
+        return  # a behaviour alone has no fields
     section = data
-    *above, name = _steps(field)
+    *above, name = _parts_of(field)
     for step in above:
         section = section.setdefault(step, {})
         if not isinstance(section, dict):
@@ -139,7 +139,7 @@ def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
     yield section, name
 
 
-def _steps(field: str) -> list[str]:
+def _parts_of(field: str) -> list[str]:
     """The parts of a dotted name. ``host.sysctls.net.ipv4.tcp_sack`` has three: a sysctl's name contains dots."""
     first, sysctls, name = field.partition(".sysctls.")
     return [*first.split("."), "sysctls", name] if sysctls else field.split(".")

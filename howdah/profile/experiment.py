@@ -171,7 +171,7 @@ def apply_quick(document: Document) -> int | None:
     check_quick(document)
     left = None
     for name, value in fields.items():
-        if name == REPETITIONS and value == 1 and value is not True:  # what is no number is refused where it is read
+        if name == REPETITIONS and value == 1 and value is not True:  # a value of another type is refused later
             left = 1
             continue
         place = ("quick", name)
@@ -219,6 +219,6 @@ def check_quick(document: Document) -> None:
 
 def _check_repetitions(full: Any, value: Any, where: str) -> None:
     if not isinstance(full, int) or not isinstance(value, int):
-        return  # reading the field says what is wrong with it
+        return  # the check of the field reports it
     if value > full:
         raise ProfileError(f"quick asks for {value} repetitions, the full experiment for {full}", where=where)

@@ -181,7 +181,7 @@ GsoSegments = Annotated[
 ]
 EngineName = Annotated[str, BeforeValidator(_engine), WithJsonSchema({"type": "string", "enum": list(engines())})]
 Text = Annotated[str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"]})]
-# Names of things that are listed elsewhere; howdah/profile/schema.py puts the lists in the place of ``x-names``.
+# Names that are listed elsewhere: howdah/profile/schema.py replaces ``x-names`` by the list.
 AlgorithmName = Annotated[
     str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"], "x-names": "AlgorithmName"})
 ]

@@ -15,12 +15,12 @@ MOST_FIGURES = 64
 SeriesName = Literal[  # rows of reports/series.yaml
     "cwnd", "ssthresh", "goodput", "rtt", "queue", "sequence", "drops", "processor", "waiting"
 ]
-PLACES = re.compile(r"\{(\w*)\}")  # of a title, for what is known of the runs
-SERIES_PANELS = "series"  # panels of a time figure that are no axis: one for each series
+PLACES = re.compile(r"\{(\w*)\}")  # placeholders of a title
+SERIES_PANELS = "series"  # panels of a time figure: one per series instead of one per value of an axis
 
 _AXIS = r"^[A-Za-z][A-Za-z0-9._-]{0,120}$"
 AxisName = Annotated[str, Field(pattern=_AXIS)]
-# howdah/profile/schema.py puts the lists of names in the place of ``x-names``.
+# howdah/profile/schema.py replaces ``x-names`` by the list of names.
 _METRIC: dict[str, Any] = {"type": "string", "x-names": "MetricName"}
 _ENTRY: dict[str, Any] = {"type": "string", "x-names": "AtlasEntry"}
 MetricName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,80}$"), WithJsonSchema(_METRIC)]

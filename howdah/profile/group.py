@@ -22,7 +22,7 @@ from howdah.profile.field import (
 )
 from howdah.profile.sizes import SizesSection
 
-MOST_HTTP_CONNECTIONS = 50  # each has a server and a client process of its own
+MOST_HTTP_CONNECTIONS = 50  # each needs its own server and client process
 _DAY_US = 86_400_000_000
 
 

@@ -13,7 +13,7 @@ from howdah.profile.written import is_there, written_path
 
 SHIPPED = PROFILES
 
-# What one of these says, the others would contradict.
+# Groups of fields that exclude each other.
 _EXCLUSIVE = (
     ("rtt", "one_way_delay"),
     ("schedule", "trace", "rate_variation"),
@@ -23,7 +23,7 @@ _EXCLUSIVE = (
 )
 
 
-def take_path(point: Point, directory: Path) -> Document:
+def resolve_like(point: Point, directory: Path) -> Document:
     """Fill in the ``path`` of a point, in place, from the profile that ``path.like`` names.
 
     Return the document, including the places of the fields taken. Raises ProfileError.
@@ -50,7 +50,7 @@ def _completed(document: Document, taken: Document) -> Document:
 
 def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> Document:
     """The named profile, with its own ``path.like`` resolved."""
-    file = _find(name, directory, where)
+    file = _find_profile(name, directory, where)
     if file in before:
         raise ProfileError(
             f"{name} takes its path from itself, by way of {' and '.join(map(str, before))}", where=where
@@ -76,7 +76,7 @@ def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> Docu
     return document
 
 
-def _find(name: str, directory: Path, where: str) -> Path:
+def _find_profile(name: str, directory: Path, where: str) -> Path:
     """A file beside the profile, or a shipped profile by its name in profiles/."""
     tried = [written_path(base, name, where) for base in (directory, SHIPPED)]
     for candidate in (item for base in tried for item in (base, base.with_name(f"{base.name}.yaml"))):

@@ -27,7 +27,7 @@ from howdah.profile.control import (
     unknown_document,
     unknown_points,
 )
-from howdah.profile.end import take_sender
+from howdah.profile.end import apply_sender
 from howdah.profile.experiment import (
     REPETITIONS,
     SECTIONS,
@@ -38,8 +38,8 @@ from howdah.profile.experiment import (
     read_sections,
 )
 from howdah.profile.figure_check import FigureCheck
-from howdah.profile.like import take_path
-from howdah.profile.link import take_links
+from howdah.profile.like import resolve_like
+from howdah.profile.link import set_link_rates
 from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
@@ -194,10 +194,10 @@ def _checked(some: Iterable[Point], directory: Path) -> list[PointScenario]:
     """Points of the sweep, or of a control, as checked scenarios. Raises ProfileError."""
     checked = []
     for point in some:
-        whole = take_path(point, directory)
-        at_point = _at(whole, point.chosen)
-        take_links(at_point, directory)
-        take_sender(at_point)
+        whole = resolve_like(point, directory)
+        at_point = _with_chosen_places(whole, point.chosen)
+        set_link_rates(at_point, directory)
+        apply_sender(at_point)
         try:
             scenario = Scenario.model_validate(at_point.data)
         except ValidationError as error:
@@ -299,7 +299,7 @@ def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:
     )
 
 
-def _at(document: Document, chosen: dict[tuple[str | int, ...], int]) -> Document:
+def _with_chosen_places(document: Document, chosen: dict[tuple[str | int, ...], int]) -> Document:
     """The document with the place of each swept field set to the place of its chosen value."""
     if not chosen:
         return document

@@ -69,7 +69,7 @@ def rates_of_csv(text: str, name: str, column: str | None) -> MeasuredRates:
             points.append(_Point(line, time_s, _rate(cells[header.rate], header.rate_factor, line)))
     except csv.Error as error:
         raise ProfileError(f"this is not a CSV: {error}", where=f"{name}:{rows.line_num}", hint=COLUMNS) from None
-    return _measured(points, name)
+    return _checked_rates(points, name)
 
 
 def rates_of_iperf3(content: bytes, name: str) -> MeasuredRates:
@@ -86,17 +86,17 @@ def rates_of_iperf3(content: bytes, name: str) -> MeasuredRates:
         raise ProfileError(what, where=name, hint="give the result of iperf3 --json, whole") from None
     for point in points:
         _check(point.time_s, point.rate, point.line)
-    return _measured(points, name, ends[-1] if ends else None)
+    return _checked_rates(points, name, ends[-1] if ends else None)
 
 
 @dataclass(frozen=True)
 class _CsvHeader:
-    names: list[str]  # none where there is no header
+    names: list[str]  # empty without a header
     width: int
     time: int
     time_factor: float
     rate: int
-    rate_factor: float | None  # None: the values have units
+    rate_factor: float | None  # None: each value has its own unit
 
 
 def _header(cells: list[str], line: str, column: str | None) -> _CsvHeader:
@@ -180,7 +180,7 @@ def _check(time_s: float, rate: float, line: str) -> None:
         raise ProfileError(f"a rate of {rate:g} bit/s", where=line, hint="a rate is between 0 and 1 Tbit/s")
 
 
-def _measured(points: list[_Point], name: str, end_s: float | None = None) -> MeasuredRates:
+def _checked_rates(points: list[_Point], name: str, end_s: float | None = None) -> MeasuredRates:
     """Check the points and shift their times to start at 0. The last rate holds until ``end_s``, by default as long as
     the rate before it."""
     for point in points:

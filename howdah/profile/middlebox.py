@@ -15,13 +15,14 @@ from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
 from howdah.profile.field import FieldError, Ratio, Section, Text, preset
 from howdah.quantity import QuantityError
 
-LEAST_MTU_BYTES = 68  # RFC 791: what every hop forwards
+LEAST_MTU_BYTES = 68  # RFC 791: every hop forwards packets of this size
 MOST_LOST = 12_000  # MOST_LOST of modules/hop/hop.h
 _SPAN = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _MOST_RATIO = Fraction(1, 2)
 
 
-# Bytes around a packet of IPv4, over IPv4: RFC 2516, 2003, 2784, 7348; 3GPP TS 29.281; WireGuard, sections 5.4.6 and 6.
+# Bytes that a tunnel adds to an IPv4 packet, over IPv4:
+# RFC 2516, 2003, 2784, 7348; 3GPP TS 29.281; WireGuard, sections 5.4.6 and 6.
 TUNNELS = {"pppoe": 8, "ipip": 20, "gre": 24, "gtp-u": 36, "vxlan": 50, "wireguard": 60}
 
 

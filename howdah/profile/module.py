@@ -41,12 +41,12 @@ _ASSIGNED = re.compile(r"^[ \t]*([\w.-]+)[ \t]*[:+?]?=[ \t]*(.*)$", re.MULTILINE
 _VARIABLE = re.compile(r"\$[({]([\w.-]+)[)}]")
 
 
-def all_brought(scenario: Scenario, document: Document, directory: Path) -> list[Brought]:
+def all_provided_modules(scenario: Scenario, document: Document, directory: Path) -> list[Brought]:
     """The modules of every entry of a profile in ``directory``. Raises ProfileError for an impossible path."""
     return [
         found
         for index, entry in enumerate(scenario.modules)
-        for found in brought(*files_of(entry, directory, document.place(("modules", index))))
+        for found in provided_modules(*files_of(entry, directory, document.place(("modules", index))))
     ]
 
 
@@ -63,7 +63,7 @@ def defects(scenario: Scenario, document: Document, directory: Path) -> Iterator
 def files_of(
     entry: ModuleSection, directory: Path, where: str | None
 ) -> tuple[Path, tuple[Path, ...], tuple[tuple[str, str], ...]]:
-    """The arguments of ``brought`` for an entry: its file, the sources linked with it, and its macros.
+    """The arguments of ``provided_modules`` for an entry: its file, the sources linked with it, and its macros.
 
     Raises ProfileError for an impossible path.
     """
@@ -71,7 +71,7 @@ def files_of(
     return own, tuple(further), tuple(entry.define.items())
 
 
-def brought(
+def provided_modules(
     source: Path, further: tuple[Path, ...] = (), define: tuple[tuple[str, str], ...] = ()
 ) -> tuple[Brought, ...]:
     """The modules of a .c, .ko or .bpf.c file, or of a directory with a Kbuild or Makefile; ``further`` sources are
@@ -85,7 +85,7 @@ def _of_directory(directory: Path, define: tuple[tuple[str, str], ...]) -> Itera
     makefile = next((directory / name for name in MAKEFILES if (directory / name).is_file()), None)
     if makefile is None:
         return
-    values = _values(_CONTINUED.sub(" ", _text(makefile)))
+    values = _variables(_CONTINUED.sub(" ", _text(makefile)))
     for item in values.get("obj-m", []):
         if not item.endswith(".o"):
             continue
@@ -95,7 +95,7 @@ def _of_directory(directory: Path, define: tuple[tuple[str, str], ...]) -> Itera
         yield Brought(Path(name).name.replace("-", "_"), f"{directory.name}/{name}", _registered(files, define))
 
 
-def _values(makefile: str) -> dict[str, list[str]]:
+def _variables(makefile: str) -> dict[str, list[str]]:
     """The words of each variable of a makefile, with references to other variables expanded."""
     found: dict[str, list[str]] = {}
     for name, value in _ASSIGNED.findall(makefile):
@@ -130,7 +130,7 @@ def _in_source(file: Path, define: Mapping[str, str]) -> Iterator[str]:
     texts += [_text(file.parent / name) for name in _INCLUDED.findall(texts[0])]
     code = "\n".join(_COMMENT.sub(lambda match: match["text"] or " ", text) for text in texts)
     for ops in _OPS.finditer(code):
-        name = _NAME.search(code, ops.end(), _closing(code, ops.end()))
+        name = _NAME.search(code, ops.end(), _closing_brace(code, ops.end()))
         if name is None:
             continue
         if name["text"] is not None:
@@ -141,7 +141,7 @@ def _in_source(file: Path, define: Mapping[str, str]) -> Iterator[str]:
             yield defined[1]
 
 
-def _closing(code: str, start: int) -> int:
+def _closing_brace(code: str, start: int) -> int:
     """The position of the brace that closes the one just before ``start``."""
     depth = 1
     for match in re.compile(r"[{}]").finditer(code, start):
@@ -158,9 +158,9 @@ def _text(file: Path) -> str:
         return ""
 
 
-RESERVED = "howdah_"  # begins the names of the project's own modules
+RESERVED = "howdah_"  # prefix of the project's own modules
 _RENAME = "rename one of the files, and what it registers"
-_PLAIN_VALUE = re.compile(r"[^'\n\\#$]*")  # what make and a shell hand on as it is
+_PLAIN_VALUE = re.compile(r"[^'\n\\#$]*")  # characters that make and a shell pass on unchanged
 _SUFFIXES = (".c", ".ko")
 
 
@@ -176,7 +176,7 @@ def check_modules(scenario: Scenario, document: Document, directory: Path) -> No
         if (real := source.resolve()) in sources:
             raise ProfileError(f"{entry.file} is named twice", where=where, hint="Take one of the two out.")
         sources.add(real)
-        found = brought(*files_of(entry, directory, where))
+        found = provided_modules(*files_of(entry, directory, where))
         if source.is_dir() and not found:
             what = f"{source.name} names no module (obj-m) in its Kbuild or Makefile"
             raise ProfileError(what, where=where, hint="Name the module's .c file, or write obj-m := NAME.o there.")
@@ -251,7 +251,7 @@ def claimed_modules(scenario: Scenario, document: Document, directory: Path) -> 
 
     A run loads such a module only if it uses the algorithm. Every run loads all other modules.
     """
-    found = {entry.module for entry in from_modules(all_brought(scenario, document, directory)).values()}
+    found = {entry.module for entry in from_modules(all_provided_modules(scenario, document, directory)).values()}
     for section in scenario.algorithms.values():
         found.add(declared_module(section) or f"{MODULE_PREFIX}{section.kernel}".replace("-", "_"))
     return {name for name in found if name}
@@ -266,7 +266,7 @@ def check_modules_used(points: Iterable[PointScenario], directory: Path) -> None
         needed = {entry.module for entry in point.algorithms.values()}
         for index, entry in enumerate(point.scenario.modules):
             where = point.document.place(("modules", index))
-            names = {module.name for module in brought(*files_of(entry, directory, where))}
+            names = {module.name for module in provided_modules(*files_of(entry, directory, where))}
             if names & needed or not names <= claimed:
                 used.add(index)
             else:
@@ -280,7 +280,7 @@ def _unused(index: int, point: PointScenario, directory: Path) -> ProfileError:
     entry = point.scenario.modules[index]
     where = point.document.place(("modules", index))
     files = files_of(entry, directory, where)
-    source, found = files[0], brought(*files)
+    source, found = files[0], provided_modules(*files)
     names = [*from_modules(found)]
     names += [
         name

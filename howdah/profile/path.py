@@ -37,7 +37,7 @@ from howdah.profile.varying import (
 )
 from howdah.quantity import exact_bdp, format_duration, format_rate, format_size
 
-_LONGEST_US = 270_000_000  # of a burst: the kernel counts it in 32 bits of 64 ns
+_LONGEST_US = 270_000_000  # longest burst: the kernel stores it in 32 bits, in units of 64 ns
 
 
 class PolicerSection(Section):
@@ -62,7 +62,7 @@ class PolicerSection(Section):
             )
 
 
-LARGEST_DRAWN_US = 5_000_000  # netem keeps a deviation in 32 bits of nanoseconds
+LARGEST_DRAWN_US = 5_000_000  # largest random delay: netem stores a deviation in 32 bits, in nanoseconds
 
 
 class OneWayDelay(Section):

@@ -11,7 +11,7 @@ from pydantic import Field
 from howdah.profile.field import Nanoseconds, ShortSection
 from howdah.search import SEARCHES
 
-NONE: Final = "none"  # as fast as the engine's
+NONE: Final = "none"  # no model: as fast as the engine's machine
 _NO_LIMIT = 10_000_000
 
 
@@ -22,7 +22,7 @@ class Constant:
 
     field: str
     written: str | int
-    value: Any  # nanoseconds, packets or a name
+    value: Any  # in nanoseconds or packets, or a name
     source: str
 
 

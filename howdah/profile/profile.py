@@ -79,7 +79,7 @@ class Cell:
                 return self.place("algorithms", name, "parameters", parameter)
             if section.like is None:
                 break
-            # Only an algorithm declared before can be meant, so that this comes to an end.
+            # like can only name an earlier algorithm, so this ends.
             name = section.like
             section = self.scenario.algorithms.get(name)
         chosen = [index for index, flow in enumerate(self.scenario.flows) if flow.algorithm == name]
@@ -191,10 +191,10 @@ class SweepPart(Computed[PointScenario]):
         self, points: Sequence[Point | PointScenario], check: Check, fewer: int | None, *, whole: bool
     ) -> None:
         self._points, self._check, self.fewer = points, check, fewer
-        #: for each axis the points that have each of its values, and of all other axes the first
+        #: for each axis, the points with each of its values and the first value of all other axes
         self.lines = points.lines() if isinstance(points, Points) else []
         places = range(len(points)) if whole else sorted({0, *itertools.chain(*self.lines)}) if points else []
-        #: the chosen points by their places
+        #: the chosen points by their indices
         self.chosen: dict[int, PointScenario] = dict(zip(places, check([points[at] for at in places]), strict=True))
 
     def __len__(self) -> int:
@@ -215,7 +215,7 @@ class Sweep(Computed[PointScenario]):
     def __init__(self, parts: Sequence[SweepPart], *, whole: bool) -> None:
         self.parts, self.whole = list(parts), whole
         first = next(iter(self.parts[0].chosen.values()))
-        self.repetitions = [part.fewer or first.scenario.repetitions for part in self.parts]  # of each part
+        self.repetitions = [part.fewer or first.scenario.repetitions for part in self.parts]  # for each part
         self._ends = list(itertools.accumulate(len(part) for part in self.parts))
 
     def __len__(self) -> int:

@@ -17,7 +17,7 @@ from howdah.profile.field import Buffer, FieldError, PositiveDuration, Ratio, Se
 
 TAG = "kind"
 _QUANTITIES: dict[str, Any] = {"duration": PositiveDuration, "buffer": Buffer, "share": Ratio}
-_LITERAL: Any = Literal  # made at run time, as the union is
+_LITERAL: Any = Literal  # built at run time, like the union
 _UNION: Any = Union
 _DESCRIPTION = "a queue discipline, or a mapping of its kind and parameters; fifo drops at the tail"
 
@@ -96,7 +96,7 @@ SECTIONS = {name: _section(kind, name, kind.asked, QueueSection) for name, kind 
 HOST_SECTIONS = {
     name: _section(kind, name, kind.asked_of_host, HostQueueSection) for name, kind in host_queues().items()
 }
-# Found by name where one is unpickled.
+# Unpickling finds a class by its name in the module.
 globals().update({section.__name__: section for section in (*SECTIONS.values(), *HOST_SECTIONS.values())})
 
 

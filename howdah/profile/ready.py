@@ -22,7 +22,7 @@ _RELOCATION = struct.Struct("<QQq")
 _RELA = 4
 _THIS_MODULE = b"__this_module"
 _RELOCATABLE = 1
-_NO_BITS = 8  # a section of which the file has nothing
+_NO_BITS = 8  # SHT_NOBITS: the section has no bytes in the file
 _HEADER_BYTES = 64
 _MACHINES = {3: "i386", 8: "mips", 21: "ppc64", 22: "s390x", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 

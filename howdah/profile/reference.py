@@ -81,10 +81,10 @@ A `modules` entry takes the place of what is named here: with `tcp_cubic.c`, `cu
 `howdah list receivers` names the [receivers](receivers.md).
 """
 _HEADER = ["| field | value | default | meaning |", "|---|---|---|---|"]
-_SMALL = 12  # the most fields of a section that is told in the table of the one that has it
-_SHORT = 520  # the most characters of its text, and of its fields where these are told in its row
-_PLACES = 4  # the most places of a section that its title has
-_ALIKE = 3  # the fewest rows of another section that are worth a reference
+_SMALL = 12  # largest number of fields of a section that is described in its parent's table
+_SHORT = 520  # largest number of characters of its text, and of its fields if they share its row
+_PLACES = 4  # largest number of places that a section's title lists
+_ALIKE = 3  # smallest number of equal rows that are replaced by a reference
 
 
 class _Sections:
@@ -97,7 +97,7 @@ class _Sections:
         for path, model in _places(Scenario, ""):
             self._places.setdefault(model, []).append(path)
             self._models[path] = model
-        self._told: list[tuple[str, set[str]]] = []
+        self._described: list[tuple[str, set[str]]] = []
 
     def lines(self) -> list[str]:
         lines = ["## The profile", *_HEADER, *self._rows(Scenario, ""), ""]
@@ -111,7 +111,7 @@ class _Sections:
             elif paths[0] and not self._is_small(model) and not self._is_in_its_parent(model):
                 shortest = sorted(paths, key=len)[: len(paths) if len(paths) <= _PLACES else 2]
                 lines += [f"## {', '.join(f'`{path}`' for path in shortest)}", _text(model), ""]
-                same, rows = self._unlike(paths[0], self._rows(model, ""))
+                same, rows = self._split_shared_rows(paths[0], self._rows(model, ""))
                 lines += [same, ""] if same else []
                 lines += [*_HEADER, *rows, ""] if rows else []
         return lines
@@ -151,19 +151,19 @@ class _Sections:
                 further = f"Its fields are those of `{first[inner]}`."
             elif inner is not None and self._is_small(inner):
                 first[inner] = f"{prefix}{name}"
-                further, told = _further(inner), self._rows(inner, f"{prefix}{name}{suffix}.")
-            short = "<br>".join(["", *map(_in_words, told)])
+                further, told = _additional_text(inner), self._rows(inner, f"{prefix}{name}{suffix}.")
+            short = "<br>".join(["", *map(_inlined_row, told)])
             if told and len(further + short) <= _SHORT:
                 further, told = further + short, []
             rows += [_row(f"{prefix}{name}", info, schema, further), *told]
         return rows
 
-    def _unlike(self, path: str, rows: list[str]) -> tuple[str, list[str]]:
+    def _split_shared_rows(self, path: str, rows: list[str]) -> tuple[str, list[str]]:
         """A sentence that refers to another section for the rows that both have, or an empty text; and the remaining
         rows."""
-        found = [(there, [row for row in rows if row in told]) for there, told in self._told]
+        found = [(there, [row for row in rows if row in told]) for there, told in self._described]
         place, same = max(found, key=_number, default=("", []))
-        self._told.append((path, set(rows)))
+        self._described.append((path, set(rows)))
         if len(same) < _ALIKE:
             return "", rows
         others = [row for row in rows if row not in same]
@@ -215,7 +215,7 @@ def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
     return suffix, inner if shape == "section" else None
 
 
-def _further(model: type[BaseModel]) -> str:
+def _additional_text(model: type[BaseModel]) -> str:
     """The part of a section's text to add to its field's meaning: all of it, or, of a single line, what follows the
     first sentence."""
     text = _text(model)
@@ -232,7 +232,7 @@ def _row(name: str, info: Any, schema: dict[str, Any], further: str = "") -> str
     return f"| `{name}` | {_value(schema)}{fixed} | {_default(info)} | {meaning} |"
 
 
-def _in_words(row: str) -> str:
+def _inlined_row(row: str) -> str:
     """A table row as one line of text, to go into its parent's row: name, value, default and meaning."""
     name, value, default, meaning = (cell.strip() for cell in row.removeprefix("| ").removesuffix(" |").split(" | "))
     otherwise = "required" if "**" in default else default and f"by default {default}"

@@ -23,15 +23,15 @@ from howdah.profile.model import Scenario
 from howdah.profile.sweep import shape_of
 
 SCHEMA_NAME = "profile.schema.json"
-SCHEMA = DOCS / SCHEMA_NAME  # in a checkout and in a wheel
+SCHEMA = DOCS / SCHEMA_NAME  # exists in a checkout and in a wheel
 
-_OURS = ("x-value", "x-shared", "title")
+_INTERNAL_KEYS = ("x-value", "x-shared", "title")
 _OWN_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 _FIELD_REST = r"(\.[^.]+)*"
 
 
 class _Generator(GenerateJsonSchema):
-    # Defaults that are quantities are given as texts (x-default) below.
+    # Defaults of quantities are added below, as texts (x-default).
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as the base class has it
 
 
@@ -111,7 +111,7 @@ def plain_schema(schema: Any, shared: dict[str, Any]) -> Any:
     if isinstance(schema, dict):
         if "x-names" in schema:
             return {"$ref": f"#/$defs/{schema['x-names']}"}
-        plain = {key: plain_schema(item, shared) for key, item in schema.items() if key not in _OURS}
+        plain = {key: plain_schema(item, shared) for key, item in schema.items() if key not in _INTERNAL_KEYS}
         if "x-shared" in schema:
             name = schema["x-shared"]
             assert shared.setdefault(name, plain) == plain, f"two definitions are called {name}"

@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 
 from howdah.errors import ProfileError, nearest
 from howdah.profile.field import Bytes, FieldError, Section, Text, fixed, preset
-from howdah.profile.varying import what_it_is
+from howdah.profile.varying import foreign_format
 from howdah.quantity import QuantityError, parse_ratio, parse_size
 
 
@@ -83,7 +83,7 @@ class PublishedSizes:
     sizes: SizeDistribution
 
 
-def _of(*points: tuple[int, float]) -> SizeDistribution:
+def _cdf(*points: tuple[int, float]) -> SizeDistribution:
     sizes, percent = zip(*points, strict=True)
     return SizeDistribution(sizes, tuple(each / 100 for each in percent))
 
@@ -93,21 +93,21 @@ PUBLISHED_SIZES = {
         "flows of a search engine's cluster",
         "M. Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010, Fig. 4, also pFabric, SIGCOMM 2013, Fig. 4a; "
         "points of github.com/HKUST-SING/TrafficGenerator, conf/DCTCP_CDF.txt",
-        _of((0, 0), (10_000, 15), (20_000, 20), (30_000, 30), (50_000, 40), (80_000, 53), (200_000, 60),
+        _cdf((0, 0), (10_000, 15), (20_000, 20), (30_000, 30), (50_000, 40), (80_000, 53), (200_000, 60),
             (1_000_000, 70), (2_000_000, 80), (5_000_000, 90), (10_000_000, 97), (30_000_000, 100)),
     ),
     "data-mining": PublishedSizes(
         "flows of a cluster for data mining",
         "A. Greenberg et al., VL2, SIGCOMM 2009, Fig. 2, also pFabric, SIGCOMM 2013, Fig. 4b; points of "
         "github.com/HKUST-SING/TrafficGenerator, conf/VL2_CDF.txt",
-        _of((0, 0), (180, 10), (216, 20), (560, 30), (900, 40), (1100, 50), (1870, 60), (3160, 70), (10_000, 80),
+        _cdf((0, 0), (180, 10), (216, 20), (560, 30), (900, 40), (1100, 50), (1870, 60), (3160, 70), (10_000, 80),
             (400_000, 90), (3_160_000, 95), (100_000_000, 98), (1_000_000_000, 100)),
     ),
     "facebook-hadoop": PublishedSizes(
         "flows of Facebook's Hadoop cluster",
         "A. Roy et al., Inside the Social Network's (Datacenter) Network, SIGCOMM 2015; points of HPCC, SIGCOMM 2019: "
         "github.com/alibaba-edu/High-Precision-Congestion-Control, traffic_gen/FbHdp_distribution.txt",
-        _of((0, 0), (100, 1), (200, 2), (300, 5), (350, 15), (400, 20), (500, 30), (600, 40), (700, 50), (1000, 60),
+        _cdf((0, 0), (100, 1), (200, 2), (300, 5), (350, 15), (400, 20), (500, 30), (600, 40), (700, 50), (1000, 60),
             (2000, 67), (7000, 70), (30_000, 72), (50_000, 82), (80_000, 87), (120_000, 90), (300_000, 95),
             (1_000_000, 97.5), (2_000_000, 99), (10_000_000, 100)),
     ),
@@ -119,7 +119,7 @@ LARGEST_FILE_BYTES = 16 << 20
 LARGEST_SIZE_BYTES = 10**13
 _SIZE, _WEIGHT, _CDF = "size", "weight", "cdf"
 _LARGEST_WEIGHT = 1e12
-_Row = tuple[str, str, str]  # where it is, its size and the other value
+_Row = tuple[str, str, str]  # place, size and the other value
 _Kind = TypeVar("_Kind")
 
 
@@ -135,10 +135,10 @@ def read_sizes(file: Path, where: str) -> WeightedSizes | SizeDistribution:
         raise ProfileError(f"the sizes in {file} cannot be read: {error.strerror}", where=where, hint=FORMS) from None
 
 
-@lru_cache(maxsize=16)  # each run of a sweep asks for it
+@lru_cache(maxsize=16)  # each run of a sweep reads it
 def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | SizeDistribution:
     content = file.read_bytes()
-    if (other := what_it_is(content)) is not None:
+    if (other := foreign_format(content)) is not None:
         raise ProfileError(f"{file} is {other}, not a table of sizes", where=where, hint=FORMS)
     try:
         text = content.decode("utf-8-sig")
@@ -154,7 +154,7 @@ def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | Si
         raise ProfileError(f"{file} has no row of sizes", where=where, hint=FORMS)
     (first, names), *body = found
     header = first, [name.lower() for name in names]
-    other_name = _second(*header)
+    other_name = _value_column(*header)
     columns = header[1].index(_SIZE), header[1].index(other_name)
     values: list[_Row] = []
     for line, cells in body:
@@ -165,7 +165,7 @@ def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | Si
     return _weighted(values, str(file)) if other_name == _WEIGHT else _distribution(values)
 
 
-def _second(line: str, names: list[str]) -> str:
+def _value_column(line: str, names: list[str]) -> str:
     """The name of the column beside ``size``: ``weight`` or ``cdf``."""
     for name in names:
         if names.count(name) > 1:
@@ -239,7 +239,7 @@ def _value(text: str, line: str, parse: Callable[[str], _Kind]) -> _Kind:
 
 
 MOST_SIZES = 1000
-_LEAST_PART = 1e-6  # of a distribution, within least and most
+_LEAST_PART = 1e-6  # smallest share of a distribution that must be between least and most
 _KINDS = ("listed", "file", "lognormal", "pareto", "published")
 _NOTHING = "next to nothing of the distribution is between least and most"
 

@@ -26,14 +26,14 @@ from howdah.errors import ProfileError
 LARGEST_FILE_BYTES = 1 << 20
 LARGEST_DEPTH = 32
 MOST_VALUES = 20_000
-_KEPT_CHARACTERS = 16 << 10  # of the texts that are remembered
-_READ_TWICE_CHARACTERS = 64 << 10
+_KEPT_CHARACTERS = 16 << 10  # longest text that is cached
+_READ_TWICE_CHARACTERS = 64 << 10  # longest text that is parsed again for a better error
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
 _LONGEST_NUMBER = 64
-# A tab, and what YAML 1.1 takes for the end of a line: the parser in C (libyaml) takes them otherwise than the other.
+# Tabs and YAML 1.1's other line ends: the parsers in C (libyaml) and Python treat them differently.
 _READ_DIFFERENTLY = re.compile("[\t\x85\u2028\u2029\ufeff]")
 
 Path_ = tuple[str | int, ...]
@@ -142,7 +142,7 @@ def _parse(text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
         except _NotYamlError:
             if len(text) > _READ_TWICE_CHARACTERS:
                 raise
-    # The parser in Python takes ten times as long and says better where a text ceases to be YAML.
+    # The parser in Python takes ten times as long, and locates errors better.
     return _parse_with(YAML(typ="safe", pure=True), text, name, lines)
 
 
@@ -197,7 +197,7 @@ class _Builder:
         self.value: Any = None
         self.places: dict[Path_, str] = {(): self.line(0)}
         self._open: list[_Open] = []
-        self.last_line = 0  # of the last event
+        self.last_line = 0  # line of the last event
         self._documents = 0
         self._values = 0
 
@@ -245,7 +245,7 @@ class _Builder:
             parent.value[key] = None
             self.places[(*parent.path, key)] = self._where(event)
             return
-        # In a folded text ruamel marks with a bell where lines were joined.
+        # ruamel marks joined lines of a folded text with a bell character.
         text = event.value.replace("\a", "") if event.style == ">" else event.value
         self._place(event, text if event.style else self._resolve(event))
 

@@ -47,7 +47,7 @@ class Computed(Sequence[Member]):
 
 
 MOST_CELLS = 1000
-MOST_VALUES_TOGETHER = 250_000  # in the profile at all its points: each is checked anew, within a second or two
+MOST_VALUES_TOGETHER = 250_000  # values of the profile at all points; each is checked again, in a second or two
 _LONGEST_SLUG = 96
 
 
@@ -237,7 +237,7 @@ class Points(Computed[Point]):
     ) -> None:
         self._document, self._axes, self._change = document, list(axes), change
         self._counts = [len(axis.values) for axis in self._axes]
-        self._renamed = _renamed(self._axes)
+        self._distinct_slugs = _distinct_slugs(self._axes)
 
     def __len__(self) -> int:
         return math.prod(self._counts)
@@ -248,9 +248,9 @@ class Points(Computed[Point]):
         for axis, place in zip(self._axes, chosen, strict=True):
             if axis.path != (CASE,):
                 _replace(document.data, axis.path, axis.values[place])
-        values = {axis.name: _plain(axis.values[place]) for axis, place in zip(self._axes, chosen, strict=True)}
+        values = {axis.name: _scalar(axis.values[place]) for axis, place in zip(self._axes, chosen, strict=True)}
         slug = slug_of(*values.values()) if self._axes else slug_of(_algorithm_of(document))
-        slug = self._renamed.get(index, slug)
+        slug = self._distinct_slugs.get(index, slug)
         places = {axis.path: place for axis, place in zip(self._axes, chosen, strict=True)}
         point = Point(places, values, document, slug)
         return point if self._change is None else self._change(point)
@@ -279,17 +279,17 @@ class Points(Computed[Point]):
         return lines
 
 
-def _renamed(axes: list[Axis]) -> dict[int, str]:
+def _distinct_slugs(axes: list[Axis]) -> dict[int, str]:
     """New names for points whose plain name equals an earlier one, because file names cannot show the difference."""
-    parts = [[slug_of(_plain(value)) for value in axis.values] for axis in axes]
+    parts = [[slug_of(_scalar(value)) for value in axis.values] for axis in axes]
     longest = sum(max(map(len, some), default=0) + 1 for some in parts) - 1
     varying = sum(len({text.count("-") for text in some}) > 1 for some in parts)
     if varying <= 1 and longest <= _LONGEST_SLUG and all(len(set(some)) == len(some) for some in parts):
-        return {}  # a name can be taken apart again in one way
+        return {}  # the plain names are unambiguous
     found: dict[int, str] = {}
     slugs: set[str] = set()
     for number, indices in enumerate(itertools.product(*(range(len(axis.values)) for axis in axes))):
-        plain = slug = slug_of(*(_plain(axis.values[at]) for axis, at in zip(axes, indices, strict=True)))
+        plain = slug = slug_of(*(_scalar(axis.values[at]) for axis, at in zip(axes, indices, strict=True)))
         while slug in slugs:
             slug = f"{slug}-{'-'.join(str(index) for index in indices)}"
         slugs.add(slug)
@@ -317,7 +317,7 @@ def _algorithm_of(document: Document) -> Any:
     return own[0] if measured and own and all(own) else data.get("algorithm", "cubic")
 
 
-def _plain(value: Any) -> Scalar:
+def _scalar(value: Any) -> Scalar:
     return value if value is None or isinstance(value, bool | int) or type(value) is str else str(value)
 
 

@@ -25,8 +25,8 @@ PLACEHOLDERS = (
 )
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
-REAL_TIME = "iperf3"  # where the kernel is not ours to load modules into
-_LITERAL: Any = Literal  # made at run time
+REAL_TIME = "iperf3"  # default in real time, in which howdah may load no modules into the kernel
+_LITERAL: Any = Literal  # built at run time
 if TYPE_CHECKING:
     Asked = str
 else:

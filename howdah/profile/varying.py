@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a path changes over time: written steps, traces, drawn rates, hand-overs; and reordering.
 
-Traces are files that become steps of ``path.schedule``. Every error names the file and line. ``what_it_is`` identifies
-a file that is not a trace.
+Traces are files that become steps of ``path.schedule``. Every error names the file and line. ``foreign_format``
+identifies a file that is not a trace.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from howdah.profile.field import Duration, FieldError, PositiveDuration, Rate, R
 from howdah.quantity import QuantityError, format_duration, parse_duration
 
 SHORTEST_STEP_US = 1000
-MOST_CHANGES = 50_000  # of the path in one run: a plan of so many takes a second to make
+MOST_CHANGES = 50_000  # largest number of path changes in a run, whose plan takes a second to make
 CHANGING = ("rate", "reverse_rate", "rtt", "forward_delay", "reverse_delay", "loss", "reverse_loss")
-JITTER_INTERVAL_US = 20_000  # of the perturbation
+JITTER_INTERVAL_US = 20_000  # time between changes of the perturbation's jitter
 
 
 class StepSection(Section):
@@ -129,12 +129,12 @@ class ReorderSection(Section):
 
     @model_validator(mode="after")
     def _rare(self) -> ReorderSection:
-        if self.share == 0 or self.of_all > Fraction(1, 5):
+        if self.share == 0 or self.share_of_all > Fraction(1, 5):
             raise FieldError("expected that more than none and at most 20 % of all packets overtake", "share")
         return self
 
     @property
-    def of_all(self) -> Fraction:
+    def share_of_all(self) -> Fraction:
         """The long-run fraction of packets that overtake."""
         return 1 / (self.gap - 1 + 1 / self.share)
 
@@ -158,10 +158,10 @@ _BEGINNINGS = (
 )
 
 
-def what_it_is(content: bytes) -> str | None:
+def foreign_format(content: bytes) -> str | None:
     """The format of a file's contents, in words; None if it may be a trace."""
     start = content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
-    # pcapng begins with an end of a line, which a text may begin with, too.
+    # pcapng begins with a line feed, so look at the unstripped content too.
     found = next((words for mark, words in _BEGINNINGS if content.startswith(mark) or start.startswith(mark)), None)
     return found or (_json(content) if start[:1] in (b"{", b"[") else None)
 
@@ -186,10 +186,10 @@ FORMS = (
 )
 LARGEST_FILE_BYTES = 64 << 20
 _RATES = ("rate", "reverse_rate")
-_GAP_FACTOR = 10  # of the usual spacing of rows
+_GAP_FACTOR = 10  # a gap is longer than this many times the median spacing of rows
 _ZERO_RATE = re.compile(r"0*\.?0+(?![0-9.])")
-_LONGEST_TIME = 16  # digits
-_OPPORTUNITY_BITS = 1500 * 8  # of one line of a trace of Mahimahi
+_LONGEST_TIME = 16  # digits of a time
+_OPPORTUNITY_BITS = 1500 * 8  # bits per line of a Mahimahi trace
 
 
 def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) -> list[StepSection]:
@@ -206,7 +206,7 @@ def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) 
     except OSError as error:
         what = f"the trace {file} cannot be read: {error.strerror}"
         raise ProfileError(what, where=where, hint="a name is a file beside the profile, or a path") from None
-    other = what_it_is(content)
+    other = foreign_format(content)
     if other is not None:
         raise ProfileError(f"{file} is {other}, and no trace of a path", where=where, hint=FORMS)
     try:

@@ -10,7 +10,7 @@ from howdah.default import DEFAULT_KERNEL, KERNEL_FORM
 from howdah.errors import ProfileError, meant
 
 PATHS_START = "paths start at the profile's directory; with --set, those that begin with ./ or ../ start here"
-SET = "--set "  # begins the place of what is written on the command line
+SET = "--set "  # prefix of the place of a value from the command line
 _LONGEST_SHOWN = 60
 
 
@@ -29,7 +29,7 @@ def written_path(directory: Path, text: str, where: str | None) -> Path:
     try:
         path = directory / Path(text).expanduser()
         path.stat()
-    except RuntimeError:  # of expanduser
+    except RuntimeError:  # raised by expanduser
         raise ProfileError(f"{shown} is not a path: there is no such user", where=where) from None
     except ValueError as error:
         raise ProfileError(f"{shown} is not a path: {error}", where=where) from None
@@ -49,7 +49,7 @@ def is_there(path: Path) -> bool:
     return True
 
 
-# What a misspelt name is compared with: Debian's long-term kernels of these years, and the newest.
+# Candidates for the nearest name: Debian's current long-term kernels, and the newest.
 _USUAL = (DEFAULT_KERNEL, "debian-newest", "debian-5.10", "debian-6.1")
 
 

@@ -71,7 +71,7 @@ def check_plans(path: Path, index: ExperimentIndex, report: Report) -> None:
             report.findings.append(Discrepancy("experiment.json", what, run.name, name))
         difference = _difference(said, compiled.cells[name], by_command)
         if difference is not None:
-            _tell(run, difference, report)
+            _report_difference(run, difference, report)
     report.claimed += by_command
     absent = [name for name in compiled.cells if name not in found]
     if absent:
@@ -106,7 +106,7 @@ def check_plan(run: RunDirectory, report: Report) -> None:
     report.checked.append(f"its plan against {PROFILE} of the experiment")
     report.claimed += by_command
     if difference is not None:
-        _tell(run, difference, report)
+        _report_difference(run, difference, report)
 
 
 def _slug(directory_name: str) -> str:
@@ -114,7 +114,7 @@ def _slug(directory_name: str) -> str:
     return directory_name.rpartition("-")[0] or directory_name
 
 
-def _tell(run: RunDirectory, difference: str, report: Report) -> None:
+def _report_difference(run: RunDirectory, difference: str, report: Report) -> None:
     """Report a difference as a finding if this very version made the plan; otherwise as a gap, because the compiler may
     have changed."""
     made, now = record_or_empty(run).howdah, software()

@@ -39,7 +39,7 @@ from howdah.work.stage import read_plan
 
 Progress = Callable[[str, int, int], None]
 
-PREFIX = "howdah-verify-"  # of scratch directories, in one of which everything a command makes lies
+PREFIX = "howdah-verify-"  # prefix of scratch directories; a command makes everything in one of them
 
 
 def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | None = None) -> Report:
@@ -56,7 +56,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
     _check_digests(directory, record, report)
     _check_plan(directory, record, report)
     _check_provenance(directory, record, report)
-    _name_claims(record, report)
+    _report_unconfirmed(record, report)
     report.computed = compute
     if not compute:
         return report
@@ -64,7 +64,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
         report.computed = False
         return report
     _check_names(directory, report)
-    _check_given(directory, record, report)
+    _check_guest_plans(directory, record, report)
     if record.status != "finished":
         report.notes.append(f"the run is {record.status}: it has no results to compute")
         _check_failure(directory, record, report)
@@ -111,7 +111,7 @@ def _check_digests(directory: RunDirectory, record: RunRecord, report: Report) -
 def _check_plan(directory: RunDirectory, record: RunRecord, report: Report) -> None:
     """Check that plan.json is the plan that names the run and that the guest received."""
     if not directory.plan.exists():
-        return  # its digest says so
+        return  # the check of digests reports it
     given = directory.share / "plan.json"
     try:
         text = read_foreign(directory.plan).decode()
@@ -137,7 +137,7 @@ def _check_names(directory: RunDirectory, report: Report) -> None:
             report.findings.append(Discrepancy(f"tables/{table.name}", "howdah makes no such table"))
 
 
-def _check_given(directory: RunDirectory, record: RunRecord, report: Report) -> None:
+def _check_guest_plans(directory: RunDirectory, record: RunRecord, report: Report) -> None:
     """Check that each guest's plan exists, and that the plan's traits are those of its engine."""
     try:
         plan = read_plan(directory)
@@ -153,7 +153,7 @@ def _check_given(directory: RunDirectory, record: RunRecord, report: Report) -> 
         for name in [f"share/{part.name}/plan.json" for part in plan.parts] or ["share/plan.json"]:
             if not (directory.path / name).exists():
                 report.findings.append(Discrepancy(name, "it is missing: nothing says what the guest was given"))
-    if plan.traits != due:  # they decide what is judged, and how strictly
+    if plan.traits != due:  # traits decide what is judged, and how strictly
         report.findings.append(Discrepancy("plan.json", f"its traits are not those of the engine {plan.engine}"))
 
 
@@ -178,7 +178,7 @@ def _check_failure(directory: RunDirectory, record: RunRecord, report: Report) -
         report.findings.append(Discrepancy("verdict.json", "it is not that of the failure in run.json"))
 
 
-def _name_claims(record: RunRecord, report: Report) -> None:
+def _report_unconfirmed(record: RunRecord, report: Report) -> None:
     """Report the statements of run.json that no file of the run can confirm."""
     facts = {
         "kernel image": str(record.kernel.image_sha256)[:12],
@@ -249,11 +249,11 @@ def _scratch(directory: RunDirectory, place: Path | None, *without: str) -> Iter
         made = {directory.metrics.name, directory.connections.name, directory.verdict.name, *without}
         for entry in directory.path.iterdir():
             if entry.name not in made:
-                _put(entry, copy.path / entry.name)
+                _link_or_copy(entry, copy.path / entry.name)
         yield copy
 
 
-def _put(entry: Path, target: Path) -> None:
+def _link_or_copy(entry: Path, target: Path) -> None:
     """Link a directory, copy a regular file, and skip anything else, which the check of digests has reported."""
     kind = kind_of(entry)
     if kind == "a directory":

@@ -22,7 +22,11 @@ from howdah.record.directory import RunDirectory, read_object
 from howdah.verify.experiment import runs_below
 
 NAMESPACE = "howdah"
-_BESIDE = ("experiment.json", "profile.yaml", "claims.json")  # an experiment's own; reports are made from these
+_BESIDE = (
+    "experiment.json",
+    "profile.yaml",
+    "claims.json",
+)  # signed files beside the runs; reports derive from them
 _LIMIT_S = 60
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
@@ -77,7 +81,7 @@ def sign(path: Path, key: Path) -> Path:
     minisign = key.read_bytes().startswith(b"untrusted comment:")
     signature = path / (MINISIGN if minisign else SSH_SIGNATURE)
     for old in (path / MINISIGN, path / SSH_SIGNATURE):
-        old.unlink(missing_ok=True)  # of another list: killed here, there is none
+        old.unlink(missing_ok=True)  # made for an older list; after a kill here there is no signature
     target.write_text(text, encoding="utf-8")
     if minisign:
         command = [_program("minisign"), "-S", "-s", str(key), "-m", str(target), "-x", str(signature)]
@@ -132,7 +136,7 @@ def ssh_signer(text: bytes, signature: Path, allowed_signers: Path | None) -> tu
     try:
         principals = _run(command, text)
     except HowdahError as error:
-        signer, _vouched = ssh_signer(text, signature, None)  # or it is a signature of something else
+        signer, _vouched = ssh_signer(text, signature, None)  # raises if the signature is of another text
         raise HowdahError(
             f"nobody in this list has signed it: {signer}",
             where=str(allowed_signers),
