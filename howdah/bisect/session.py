@@ -217,7 +217,7 @@ class Session:
             yield
 
     def open(self, question: Question, say: Say) -> None:
-        """Begin, or continue the session of an equal question. Raises HowdahError if the session of another question is
+        """Begin, or continue the session of an equal question. Raises HowdahError if that of another question is
         open."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if self.record.exists():
@@ -237,8 +237,7 @@ class Session:
             self.worktree.create(question.good)
 
     def find(self, question: Question, trial: Trial, say: Say) -> Found:
-        """Test both ends, then the revisions that git chooses. Raises HowdahError if the ends are not good and bad as
-        named."""
+        """Test both ends, then the revisions that git chooses. Raises HowdahError unless the ends are good and bad."""
         tree = self.worktree
         if not tree.is_bisecting:
             for revision, expected in ((question.good, GOOD), (question.bad, BAD)):

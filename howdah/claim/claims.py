@@ -79,8 +79,7 @@ def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
 
 
 def as_declared(claim: ClaimSection, verdict: str) -> str:
-    """The verdict for the claim's ``kind``: a definition that holds is *implemented* instead of *pass*, because nothing
-    was reproduced."""
+    """The verdict for the claim's ``kind``: a definition that holds reproduces nothing, so it is *implemented*."""
     if claim.kind is None or verdict not in (PASS, IMPLEMENTED):
         return PASS if verdict == IMPLEMENTED else verdict
     return IMPLEMENTED

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics that compare two samples of one measure: difference and ratio of means with 95 % intervals, and rank
-correlation."""
+"""Statistics to compare two samples of one measure: difference and ratio with 95 % intervals, rank correlation."""
 
 from __future__ import annotations
 

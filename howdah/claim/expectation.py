@@ -223,8 +223,7 @@ def bounds(expect: RangeSection, metric: Metric) -> tuple[float | None, float | 
 
 
 def _judge_share(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool, str]:
-    """Whether enough repetitions have the text, or a number in the range. A repetition without a value does not
-    match."""
+    """Whether enough repetitions have the text, or a number in the range. One without a value does not match."""
     total = len(value.values) + len(value.missing)
     if expect.is_ is not None:
         texts = [str(text) for text in value.values.values()]
@@ -278,8 +277,7 @@ def judge_trend(
 
 
 def judge_ranks(expect: ExpectSection, at: At, points: list[Point]) -> Finding:
-    """Judge Spearman's rank correlation between the means along an axis and the numbers that ``with`` gives for its
-    values."""
+    """Judge the rank correlation (Spearman) between the means along an axis and the numbers in ``with``."""
     assert expect.rank_correlation is not None
     samples = [each for _, each in points]
     note = left_out_text(samples)

@@ -196,8 +196,7 @@ def _find_common_point(found: OpenRow, points: list[GridPoint], over: dict[str, 
 def _judge_at(
     claim: ClaimSection, field: Field, quick: bool, point: GridPoint, row: ClaimRow | None = None
 ) -> GridPointRow:
-    """Judge a claim at a point of the grid, and whether its reverse holds there. ``row`` is the claim's row if the
-    point is the default."""
+    """Judge a claim and its reverse at a point of the grid. ``row`` is the claim's row if that is the default."""
     label = None if row is not None else point.label
     found: Judged = row if row is not None else Judging(claim, field, quick, unknown=label).judge()
     text = found.measured.text if found.measured else found.why

@@ -150,8 +150,7 @@ class Judging:
         return self._result(verdict, "; ".join(filter(None, notes)), findings, chosen)
 
     def _points(self) -> tuple[list[At], int]:
-        """Every combination of the values of ``each`` that was run, and the number of the profile's combinations that
-        were not."""
+        """Every combination of the values of ``each`` that was run, and how many of the profile's were not."""
         values: list[list[At]] = []
         for axis in self.claim.each:
             here = self.field.values(axis, self.control, self.unknown)
@@ -317,8 +316,7 @@ def pooled(samples: Sequence[Sample]) -> Sample:
 
 
 def axis_order(values: Sequence[Any]) -> Callable[[Any], float]:
-    """A sort key for an axis' values: their size if all are quantities of one kind, otherwise their order as
-    written."""
+    """A sort key for an axis' values: their size if all are quantities of one kind, otherwise the written order."""
     for read in (_number, parse_duration, parse_rate, parse_size, _bdp, _packets, parse_ratio):
         try:
             sizes = {str(value): float(read(value)) for value in values}

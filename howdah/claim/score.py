@@ -37,8 +37,7 @@ _BUCKET_MS = 1000
 
 
 class ThresholdSection(Section):
-    """A threshold: scores of at least ``least`` pass. ``source`` is its origin; ``flows`` and ``buffer`` are
-    conditions."""
+    """Scores of at least ``least`` pass. ``source`` is its origin; ``flows`` and ``buffer`` are conditions."""
 
     least: Annotated[float, Field(strict=False, ge=0, le=100)]
     source: str = Field(min_length=1)

@@ -103,8 +103,7 @@ class Falsify:
 
 
 def _miss(expect: RangeSection, metric: Metric, value: float | None) -> float | None:
-    """The distance from a value to the nearest bound that it violates, relative to the bound; negative inside the
-    range."""
+    """The distance from a value to the nearest bound it violates, relative to the bound; negative inside the range."""
     if value is None:
         return None
     low, high = bounds(expect, metric)

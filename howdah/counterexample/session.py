@@ -252,8 +252,7 @@ class SearchSession:
             self.say(f"the kernel crashed on {words(each.candidate)}, too")
 
     def _prove(self, found: SearchResult) -> None:
-        """Confirm the best candidates with all repetitions, simplify the best of those, and prove it with all its
-        data."""
+        """Confirm the best candidates with all repetitions, simplify the best of those, and prove it with all data."""
         ordered = sorted((each for each in found.tried if each.score.found), key=_worth, reverse=True)[:BATCH]
         if ordered:
             self.say(f"confirming the best {len(ordered)} with all repetitions")

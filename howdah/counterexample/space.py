@@ -78,8 +78,7 @@ class Space:
         return hashlib.sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
 
     def active(self, candidate: Candidate) -> list[Variable]:
-        """The variables that a candidate sets. Fields that it leaves out are as in the profile; steps beyond its number
-        do not exist."""
+        """The variables that a candidate sets; other fields are as in the profile."""
         steps = self.steps_of(candidate)
         some = [each for each in self.variables.values() if each.step is None or each.step <= steps]
         return [each for each in some if each.name in candidate]
@@ -113,8 +112,7 @@ class Space:
         return self._document.place(("search", *path))
 
     def check(self) -> None:
-        """Check the profile at both ends of each variable, one at a time. Raises ProfileError, which names the
-        variable."""
+        """Check the profile at both ends of each variable, one at a time. Raises ProfileError, which names it."""
         steps = self.search.steps
         least = 0 if steps is None else steps.count.least
         first = {each.name: each.values[0] for each in self.variables.values() if each.step and each.step <= least}

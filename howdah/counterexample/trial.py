@@ -64,12 +64,11 @@ class Trials:
     _slowness: float = field(default=0.0, init=False)
 
     def screen(self, candidates: Sequence[Candidate], more: AnySettings | None = None) -> list[Tried]:
-        """Run one repetition of each; only results are kept."""
+        """Run one repetition of each; keep only results."""
         return self._try(candidates, {**(more or {}), **SCREENED}, "", keep=False)
 
     def confirm(self, candidates: Sequence[Candidate], more: AnySettings | None = None) -> list[Tried]:
-        """Run all repetitions of each, with all checks, because one repetition is only one draw; only results are
-        kept."""
+        """Run all repetitions of each, because one repetition is only one draw, with all checks; keep only results."""
         return self._try(candidates, more or {}, f"-{CONFIRMED}", keep=False)
 
     def prove(self, candidate: Candidate, more: AnySettings | None = None) -> Tried:

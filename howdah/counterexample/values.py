@@ -47,8 +47,7 @@ class Number:
         return found[0] if found else self.unit.rstrip("s")
 
     def text(self) -> str | int | float:
-        """The number as written in a profile, in the most readable unit: ``2.5 Mbit/s``; without a unit, a plain
-        number."""
+        """The number as a profile writes it, in the most readable unit: ``2.5 Mbit/s``; plain if it has no unit."""
         family = next((family for family in _FAMILIES if self.unit in family), {})
         number, unit = self.number, self.unit
         for name in _BEST if number else ():

@@ -108,8 +108,8 @@ class Data:
 
     @property
     def tables(self) -> list[str]:
-        """Names of the tables that at least one run has. Get a table by ``table(name)`` or by the attribute of that
-        name."""
+        """Names of the tables that at least one run has; ``table(name)``, or the attribute of that name, is the
+        table."""
         return tables_there(self._runs)
 
     def table(self, name: str) -> Rows:
@@ -220,7 +220,7 @@ def _warn(text: str) -> None:
 
 
 def difference_table(experiments: list[Experiment]) -> pa.Table:
-    """Compare each side with the first at each point of the sweep, over the runs that count. Empty if there is only one
+    """Compare each side with the first at each point of the sweep, over the runs that count. Empty for a single
     side."""
     return _table(PairedRow, difference_data(subjects(results(experiments, TableSource()))))
 

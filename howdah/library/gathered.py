@@ -73,8 +73,7 @@ class ExperimentTables:
         return types
 
     def _is_fitted_by(self, index: Index) -> bool:
-        """Return whether the index fits the other runs: it has the same experiment name and the same type for every
-        axis."""
+        """Return whether the index fits the other runs: the same experiment name, and the same type for every axis."""
         same_name = all(self._axes[run].get(EXPERIMENT) == self._others.name for run in self._others.unchanged)
         return same_name and all(self.types.get(name, kind) == kind for name, kind in index.types.items())
 
@@ -153,14 +152,13 @@ def has_measures(run: Run) -> bool:
 
 
 def rows_of(name: str, runs: list[Run], types: Types) -> pa.Table:
-    """The rows of some runs in the table ``name`` of ``ROWS``; only ``runs`` and ``checks`` include runs without a
-    plan."""
+    """The rows of some runs in the table ``name`` of ``ROWS``. Runs without a plan are only in ``runs`` and
+    ``checks``."""
     return ROWS[name]([run for run in runs if name in ("runs", "checks") or has_measures(run)], types)
 
 
 def is_indexable(run: Run, state: bytes | None) -> bool:
-    """Return whether the index may hold this run: it was read without problems, and no process may still be writing
-    it."""
+    """Return whether the index may hold this run: it was read without problems, and no process may be writing it."""
     record = run.provenance
     if state is None or run.plan is None or not is_settled(state, time.time_ns()):
         return False
@@ -170,8 +168,8 @@ def is_indexable(run: Run, state: bytes | None) -> bool:
 
 
 def joined_table(name: str, parts: Sequence[ExperimentTables], *, every: bool) -> pa.Table:
-    """The table ``name`` of ``ROWS`` over all parts, without the column ``RUN``. Only runs that count, unless
-    ``every``."""
+    """The table ``name`` of ``ROWS`` over all parts, without the column ``RUN``; ``every`` includes runs that do not
+    count."""
     _unify_types(parts)
     runs = _selected_runs(parts, every=every)
     table = _concatenated(name, parts, runs)

@@ -146,8 +146,7 @@ def _extract_all(file: Path, place: Path, check: IndexCheck) -> PackIndex:
 
 
 def _is_shared(name: str) -> bool:
-    """Whether the file is in a run's ``share/``, whose equal files howdah links between runs
-    (howdah/engine/share.py)."""
+    """Whether the file is in ``share/``, whose equal files howdah links between runs (howdah/engine/share.py)."""
     return "share" in PurePosixPath(name).parts[:-1]
 
 

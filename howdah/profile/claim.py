@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section ``claims``: what the runs are expected to show. docs/claims.md defines the words; howdah/claim judges
+"""The section ``claims``: what the runs are expected to show, in the words of docs/claims.md. howdah/claim judges
 them."""
 
 from __future__ import annotations

@@ -122,8 +122,7 @@ def completed(claim: ClaimSection) -> tuple[SelectorSection, SelectorSection | N
 
 @dataclass
 class ClaimCheck:
-    """Checks claims against what they may refer to. ``axes`` have the values of the sweep both as written and after
-    overrides."""
+    """Checks claims against what they may refer to. ``axes`` have the values as written and those after overrides."""
 
     document: Document
     axes: Sequence[Axis]

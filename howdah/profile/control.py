@@ -212,8 +212,7 @@ class UnknownsSection(Section):
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One combination of values. ``at`` has every unknown with its value in words; ``settings`` are the fields to
-    change."""
+    """One combination of values. ``at`` has every unknown with its value in words; ``settings`` are the changes."""
 
     at: dict[str, str]
     settings: AnySettings

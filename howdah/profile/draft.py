@@ -333,8 +333,7 @@ def _repetition_comment(repetitions: int) -> str:
 
 
 def _first_point(draft: Draft) -> str:
-    """The claim's ``at``: the first value of every swept field, because a claim is about one point unless it has
-    ``each``."""
+    """The claim's ``at``: the first value of every swept field, because a claim without ``each`` is about one point."""
     lists = {"algorithm": list(draft.algorithms), "path.buffer": draft.buffer.split(", ")}
     lists |= {"path.reverse_rate": draft.reverse_rate.split(", "), "path.loss": draft.loss.split(", ")}
     if not is_drawn(draft.sizes):

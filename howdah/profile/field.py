@@ -46,8 +46,7 @@ def _quantity(units: str) -> dict[str, Any]:
 
 
 def _schema(name: str, kind: str, units: str, *, bare_zero: bool = False) -> WithJsonSchema:
-    """The schema of a quantity. ``kind`` names it in the reference page (see ``QUANTITIES``), ``name`` in the
-    schema."""
+    """The schema of a quantity: ``kind`` is its name in the reference page (``QUANTITIES``), ``name`` in the schema."""
     text = _quantity(units)
     return _shared(name, kind, {"anyOf": [text, _ZERO]} if bare_zero else text)
 

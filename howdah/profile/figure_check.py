@@ -49,8 +49,7 @@ class FigureCheck(ClaimCheck):
         self._check_paper(figure, metric)
 
     def _drawn_axes(self, figure: FigureSection) -> dict[str, str]:
-        """The axes that the figure is drawn along, and the field that names each. Raises ProfileError for an unknown
-        axis."""
+        """The axes that the figure is drawn along, with the field that names each. Raises ProfileError if unknown."""
         found = dict.fromkeys(figure.rows, "rows")
         if isinstance(figure.columns, str):
             found[figure.columns] = "columns"

@@ -38,8 +38,8 @@ def resolve_like(point: Point, directory: Path) -> Document:
 
 
 def _completed(document: Document, taken: Document) -> Document:
-    """The document with the fields and places of the path ``taken`` that its own ``path`` lacks and that do not
-    conflict with it."""
+    """The document, with fields of the path ``taken``, and their places, that its own ``path`` neither has nor
+    excludes."""
     path, places = document.data["path"], document.places
     for name in taken.data["path"].keys() - path.keys():
         if not any(name in group and path.keys() & set(group) for group in _EXCLUSIVE):

@@ -250,8 +250,7 @@ def _count_runs(read: _ReadProfile, added: int, confirmed_runs: int | None) -> i
 
 
 def _check_values(read: _ReadProfile, controls: list[_Control], confirmed_runs: int | None) -> None:
-    """Raise ProfileError for a sweep whose checks would take many seconds, because each point is checked value by
-    value."""
+    """Raise ProfileError for a sweep that would take many seconds to check, point by point and value by value."""
     points = count_cells(read.axes, 1) + sum(count_control_cells(each.axes, each.document, 1) for each in controls)
     values = count_values(read.document.data)
     is_small = points == 1 or points * values <= MOST_VALUES_TOGETHER
@@ -274,8 +273,7 @@ def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:
 
 
 def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:
-    """The point that ``cross_check:`` adds: a point of the sweep with other traffic. Only its first repetition is
-    run."""
+    """The point that ``cross_check:`` adds: a point of the sweep with other traffic, run only once."""
     wanted = checked[0].scenario.cross_check
     if wanted is None:
         return []

@@ -309,7 +309,7 @@ class Scenario(Section):
         return [*self.flows, *self.background]
 
     def flow_at(self, index: int) -> FlowSection:
-        """The flow with this index in ``every_flow``. Does not build the list, because groups make thousands of
+        """The flow with this index in ``every_flow``, found without building the list: groups make thousands of
         flows."""
         count = len(self.flows)
         return self.flows[index] if index < count else self.background[index - count]

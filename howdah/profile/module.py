@@ -51,8 +51,7 @@ def all_provided_modules(scenario: Scenario, document: Document, directory: Path
 
 
 def defects(scenario: Scenario, document: Document, directory: Path) -> Iterator[str]:
-    """Defects of built modules as files; a defective file may not show what it registers. Only the runs that use it
-    fail."""
+    """Defects of built modules as files, which may therefore not show what they register. Only their own runs fail."""
     for index, entry in enumerate(scenario.modules):
         file = files_of(entry, directory, document.place(("modules", index)))[0]
         wrong = defect(file) if file.suffix == ".ko" else None

@@ -100,8 +100,7 @@ Cases = dict[Annotated[str, Field(pattern=_NAME, max_length=40)], Settings]
 
 
 def case_names(document: Document) -> tuple[str, ...]:
-    """The names of the cases, in the order written. Raises ProfileError for a case with an invalid name or without
-    settings."""
+    """The names of the cases, in the order written. Raises ProfileError for a case with a bad name or no settings."""
     cases = document.data[CASE]
     where = document.place((CASE,))
     if not 1 <= len(cases) <= MOST_CASES:

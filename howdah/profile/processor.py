@@ -17,8 +17,7 @@ _NO_LIMIT = 10_000_000
 
 @dataclass(frozen=True)
 class Constant:
-    """A model's constant: its field of the section, its value as written in a profile and as in the plan, and its
-    source."""
+    """A model's constant: its field, its value as written in a profile and as in the plan, and its source."""
 
     field: str
     written: str | int

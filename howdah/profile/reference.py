@@ -159,8 +159,7 @@ class _Sections:
         return rows
 
     def _split_shared_rows(self, path: str, rows: list[str]) -> tuple[str, list[str]]:
-        """A sentence that refers to another section for the rows that both have, or an empty text; and the remaining
-        rows."""
+        """A sentence that refers to another section for the rows they share, or an empty text; and the other rows."""
         found = [(there, [row for row in rows if row in told]) for there, told in self._described]
         place, same = max(found, key=_number, default=("", []))
         self._described.append((path, set(rows)))

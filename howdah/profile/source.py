@@ -268,8 +268,7 @@ class _Builder:
         return path
 
     def _resolve(self, event: Any) -> Any:
-        """The value of a plain scalar in YAML 1.2's core schema. Raises ProfileError for a number that is not
-        finite."""
+        """The value of a plain scalar in YAML 1.2's core schema. Raises ProfileError for infinity and NaN."""
         text = event.value
         if text in ("", "~", "null", "Null", "NULL"):
             return None

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile cannot express, with the nearest alternative (unsayable.yaml), for error messages and the reference
-page."""
+"""What a profile cannot express, and the nearest alternative (unsayable.yaml), for errors and the reference page."""
 
 from __future__ import annotations
 

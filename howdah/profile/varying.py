@@ -193,8 +193,7 @@ _OPPORTUNITY_BITS = 1500 * 8  # bits per line of a Mahimahi trace
 
 
 def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) -> list[StepSection]:
-    """The steps of a trace before ``duration_us``. ``where`` is the place in the profile that names it. Raises
-    ProfileError."""
+    """The steps of a trace before ``duration_us``. The profile names the file at ``where``. Raises ProfileError."""
     try:
         if file.exists() and not file.is_file():
             raise ProfileError(f"{file} is not a regular file", where=where)
@@ -295,8 +294,7 @@ def _check_times(found: list[tuple[int, StepSection]], name: str) -> None:
 
 
 def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[StepSection], int]:
-    """Steps of the mean rate, and the length of the trace (the time on its last line), after which Mahimahi repeats
-    it."""
+    """Steps of the mean rate, and the trace's length (its last time), after which Mahimahi repeats it."""
     if interval_us % 1000:
         raise ProfileError("trace.interval: expected whole milliseconds, as the trace has them", where=where)
     times: list[tuple[int, int]] = []

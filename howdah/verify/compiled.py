@@ -41,8 +41,7 @@ class Compiled:
 
 
 def check_plans(path: Path, index: ExperimentIndex, report: Report) -> None:
-    """Compile the profile of an experiment again, and report how its runs' plans differ and which are missing or
-    extra."""
+    """Compile the profile of an experiment again, and report differing, missing and extra plans of its runs."""
     try:
         compiled = _compiled(path, index)
     except HowdahError as error:
@@ -156,7 +155,7 @@ def _compiled(path: Path, index: ExperimentIndex) -> Compiled:
 
 
 def _directories(path: Path, index: ExperimentIndex) -> list[Path]:
-    """Directories where the profile's relative paths may start: its original one, if it exists, then its present
+    """Directories where the profile's relative paths may start: the original one, if it exists, then the present
     one."""
     written = Path(index.profile.file)
     there = [(root / written).parent for root in (PROJECT, Path.cwd()) if (root / written).is_file()]

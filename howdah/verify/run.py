@@ -81,8 +81,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
 
 
 def _has_extensions(record: RunRecord, report: Report) -> bool:
-    """Whether the extensions that took part in the run are installed, and no others that add results; report gaps if
-    not."""
+    """Whether the extensions that took part in the run are here, and no others that add results; report gaps."""
     took_part = {(each.kind, each.name): each for each in record.extensions}
     here = {(each.kind, each.name): each for kind in GROUPS for each in extensions(kind).values() if not each.is_own}
     gaps = []

@@ -50,8 +50,7 @@ def signed_files(path: Path) -> list[str]:
 
 
 def _files(run: RunDirectory) -> list[Path]:
-    """The run's files, including links and pipes: the signature must not follow them, nor accept them for what was
-    signed."""
+    """The run's files, including links and pipes, which a signature must neither follow nor accept as signed."""
     own = {MANIFEST, SSH_SIGNATURE, MINISIGN}
     names = [name for name, _kind in files_below(run.path) if not name.startswith(".") and "/." not in name]
     return [run.path / name for name in names if name.rpartition("/")[2] not in own]
@@ -184,8 +183,7 @@ def _program(name: str) -> str:
 
 
 def _run(command: list[str], text: bytes | None = None, *, asks: bool = False) -> str:
-    """Run a program and return its output. A program that ``asks`` for a passphrase has the terminal and no time
-    limit."""
+    """Run a program and return its output. If it ``asks`` for a passphrase, it has the terminal and no time limit."""
     errors = None if asks else subprocess.PIPE
     limit = None if asks else _LIMIT_S
     done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=errors, check=False, timeout=limit)
