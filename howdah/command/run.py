@@ -159,9 +159,9 @@ def _with_rows_made_early(listen: Listener, runs: int) -> Iterator[Listener]:
     if runs < INDEXED_RUNS:
         yield listen
         return
-    from howdah.library.growing import Growing  # loads all of pyarrow
+    from howdah.library.growing import IndexingListener  # loads all of pyarrow
 
-    growing = Growing(listen)
+    growing = IndexingListener(listen)
     with growing:
         yield growing
 

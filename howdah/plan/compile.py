@@ -221,7 +221,7 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         ecn=asked.ecn,
         hops=hops,
         early_us=asked.early_us,
-        reorder_ratio=float(asked.reorder.of_all) if asked.reorder else 0.0,
+        reorder_ratio=float(asked.reorder.share_of_all) if asked.reorder else 0.0,
         least_added_us=varying.least_us,
         rate_steps=[list(step) for step in varying.other.rate],
         forward_loss_steps=[list(step) for step in varying.other.forward_loss],
