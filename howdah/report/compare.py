@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah compare``: several experiments or runs side by side, as one page and as a table of text."""
+"""``howdah compare``: several experiments or runs side by side, as one page and as a text table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from howdah.report.tidy import ResultData, result_data
 
 @dataclass(frozen=True)
 class ComparisonPage:
-    """The page that was written, its words and table as text, and the table as data."""
+    """The path of the page, the findings and the table as text, and the table as data."""
 
     page: Path
     text: str
@@ -35,12 +35,12 @@ def compare(
     algorithms: list[str] | None = None,
     width: int | None = None,
 ) -> ComparisonPage:
-    """Compare experiments and runs; a variant is an algorithm, with kernel and experiment where those differ.
+    """Compare experiments and runs. A variant is an algorithm, with kernel and experiment where those differ.
 
-    ``paths`` are directories of experiments or runs; ``algorithms``, when given, are the only ones shown. The page is
-    written to ``target``; the text is folded to ``width`` columns. Experiments of one name are distinguished by their
-    directories, and drawn from their tables: a Prometheus knows them by the name alone.
-    Raises HowdahError when there is nothing to compare.
+    ``paths`` are directories of experiments or runs; ``algorithms``, if given, are the only ones shown. The page is
+    written to ``target``; the text is folded to ``width`` columns. Experiments with the same name are renamed after
+    their directories and drawn from their tables, because Prometheus identifies an experiment by its name alone. Raises
+    HowdahError if there is nothing to compare.
     """
     if not paths:
         raise HowdahError(
@@ -60,13 +60,13 @@ def compare(
 
 
 def _not_made(experiments: list[Experiment]) -> str:
-    """A side without runs would only be missing from the table."""
+    """A line for each experiment with unfinished runs, which the table would otherwise omit silently."""
     lacking = [(each.name, len(each.pending)) for each in experiments if each.pending]
     return "\n".join(f"not made: {counted(count, 'run')} of {name}" for name, count in lacking)
 
 
 def _merged(experiments: list[Experiment]) -> list[Experiment]:
-    """Runs of one experiment that were named one by one become one experiment; nothing is there twice."""
+    """Merge runs of the same experiment that were named one by one into one experiment, and drop duplicates."""
     found: dict[tuple[str, Path], Experiment] = {}
     for experiment in experiments:
         key = (experiment.name, _home(experiment))  # runs that belong to no experiment have names, and one home
@@ -81,7 +81,7 @@ def _merged(experiments: list[Experiment]) -> list[Experiment]:
 
 
 def _told_apart(experiments: list[Experiment]) -> list[Experiment]:
-    """Experiments of one name are called by as much of the end of their path as differs: before/quick, after/quick."""
+    """Rename experiments with equal names after the shortest path end that differs: before/quick, after/quick."""
     alike = Counter(experiment.name for experiment in experiments)
     homes = {
         name: [_home(experiment).parts for experiment in experiments if experiment.name == name]
@@ -102,7 +102,7 @@ def _told_apart(experiments: list[Experiment]) -> list[Experiment]:
 
 
 def _end_that_differs(paths: list[tuple[str, ...]]) -> int:
-    """The least number of last parts by which all paths can be distinguished."""
+    """The smallest number of trailing path parts that makes all paths distinct."""
     longest = max(map(len, paths))
     return next(number for number in range(1, longest + 1) if len({path[-number:] for path in paths}) == len(paths))
 

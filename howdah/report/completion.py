@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long transfers took, in sentences: of flows of a given size, and of groups of connections."""
+"""Sentences on how long transfers took: flows of a given size, and groups of connections."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _MOST_NAMES = 3  # flows and groups that get sentences
 
 
 def is_transfer(subject: Subject) -> bool:
-    """Whether the question is how long it takes."""
+    """Whether the subject is a transfer, so that its completion time is the main result."""
     return subject.of.has(DONE, DONE_MEDIAN) or DONE in subject.of.absent or DONE_MEDIAN in subject.of.absent
 
 
 def completion(said: list[Subject], beside: list[Subject]) -> list[str]:
-    """Of the flows and groups that are transfers: how long, then the sides against each other, then the losses, of
-    which none are said to be where those ``beside`` have some."""
+    """Sentences on the transfers: completion times, the sides against each other, then losses. "Nothing was
+    retransmitted" is left out if a subject in ``beside`` had losses."""
     names = list(dict.fromkeys(each.name for each in said))
     sentences = []
     for name in names[:_MOST_NAMES]:
@@ -62,7 +62,8 @@ def _one(mine: list[Subject], begin: str) -> list[str]:
 
 
 def metric_of(mine: list[Subject]) -> str:
-    """Without the time that clients thought, which no sender can shorten, where that is known."""
+    """The measure of completion time; the one without the clients' think time, which no sender can shorten, if it is
+    known."""
     of_group = mine[0].is_group
     thought = DONE_THOUGHT_MEDIAN if of_group else DONE_THOUGHT
     if any(each.of.has(thought) for each in mine):
@@ -103,7 +104,7 @@ def _tail(each: Subject, metric: str) -> str:
 
 
 def _over_places(done: list[Subject], metric: str) -> str:
-    """Of one side alone: the places where it is fastest and slowest."""
+    """For a single side: the times at the places where it is fastest and slowest."""
     order = sorted(done, key=lambda each: each.of.median(metric) or 0.0)
     first, last = order[0], order[-1]
     with_one = f"with {first.side} " if first.side else ""
@@ -118,7 +119,7 @@ def _over_places(done: list[Subject], metric: str) -> str:
 
 
 def _cut_short(done: list[Subject]) -> list[str]:
-    """Where not every connection was done, the median is of those that were."""
+    """Say where some connections did not complete, because the median covers only those that did."""
     short = [(each, share) for each in done if (share := each.of.median(DONE_SHARE)) is not None and share < 1]
     if not short:
         return []

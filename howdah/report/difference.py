@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The difference view: every side against the first at each point, as a table of text, as data, and for a page."""
+"""The difference view: every side against the first at each point, as a text table, as data, and for a page."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ONE_PAIR = "one pair"
 
 @dataclass(frozen=True)
 class DifferenceRow:
-    """A contrast as a reader sees it, in the unit shown; sides with a ratio of about 1 differ by 0.
+    """A contrast as text in the unit shown; sides that count as equal have difference 0 and ratio 1.
 
-    What stands beside ``difference`` and ``ratio`` is least and largest of few pairs, else the 95 % interval; both are
-    empty where pairs are equal. Where one pair of several repetitions has the measure, ``difference_apart`` says so.
+    ``difference_apart`` and ``ratio_apart`` are least and greatest for few pairs, else the 95 % interval; both are
+    empty if the pairs are equal. ``difference_apart`` says so if only one pair of several repetitions has the measure.
     """
 
     of: Contrast
@@ -53,8 +53,8 @@ class DifferenceRow:
 
 
 def differences(said: list[Subject], asked: Sequence[str] = ()) -> list[Contrast]:
-    """Of the measures asked for, or of every main one, that some side has other than 0: those of flows and groups, then
-    those of whole runs."""
+    """The contrasts of the given measures, or of all main ones, that are not 0 everywhere: for flows and groups first,
+    then for whole runs."""
     whole: dict[tuple[str, str], Subject] = {}
     for each in said:
         whole.setdefault((each.side, each.place), replace(each, name="", of=each.whole))
@@ -87,8 +87,8 @@ def _apart(statistic: Statistic | None, factor: float) -> str:
 
 
 def difference_text(said: list[Subject], width: int | None = None) -> str:
-    """For a terminal of that many columns: the measures that answer the profile, at each point; empty where there are
-    no two sides."""
+    """The measures that answer the profile at each point, for a terminal ``width`` columns wide; empty if there are no
+    two sides."""
     found = contrasts(*leading(said))
     if not found:
         return ""
@@ -153,7 +153,7 @@ class PairedRow(FilePart):
 
 
 def difference_data(said: list[Subject]) -> list[PairedRow]:
-    """A row for each contrast; nothing is rounded."""
+    """A row for each contrast, unrounded."""
     return [_paired(each) for each in differences(said)]
 
 

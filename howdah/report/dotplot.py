@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One side against another at each point of the sweep, as inline SVG: a dot for the ratio, a line for what the pairs of
-repetitions lie between. A dot is a link to the run behind it. It needs no script."""
+"""Ratios of the sides at each point of the sweep, as inline SVG without scripts. A dot is the ratio, a line the range
+of the pairs of repetitions; a dot links to its run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _WIDTH, _NARROW = 1232, 340
 
 @dataclass(frozen=True)
 class DotPlot:
-    """Wide, and for each measure narrow; ``title`` says what is compared and ``note`` how to read it."""
+    """The drawings, one wide, and a narrow one per measure; ``title`` says what is compared and ``note`` how to read
+    it."""
 
     title: str
     note: str
@@ -42,7 +43,7 @@ class DotPlot:
 
 @dataclass(frozen=True)
 class _Panel:
-    """One measure: ``rows`` has the contrasts of each place."""
+    """One measure; ``rows`` has the contrasts of each place."""
 
     metric: Metric
     rows: list[list[Contrast]]
@@ -52,7 +53,7 @@ class _Panel:
     has_numbers: bool
 
     def without_a_dot(self, row: list[Contrast]) -> list[Contrast]:
-        """Those of several sides that have no ratio; with one side its numbers stand there in any case."""
+        """The contrasts without a ratio if there are several sides; with one side the row has its numbers anyway."""
         return [] if self.has_numbers else [each for each in row if not each.has_ratio]
 
     @property
@@ -61,8 +62,8 @@ class _Panel:
 
 
 def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
-    """Of the measures that answer the profile; None where there is nothing to compare. ``linked`` are the runs that
-    the page can show."""
+    """The plot of the measures that answer the profile; None if there is nothing to compare. ``linked`` names the runs
+    that the page can show."""
     shown, metrics = leading(said)
     names = sides(shown)
     found = contrasts(shown, metrics)
@@ -89,7 +90,7 @@ def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
 
 
 def side_styles(said: list[Subject]) -> dict[str, Style]:
-    """Of the sides; variants have the colours of their curves."""
+    """The styles of the sides; variants have the colours of their curves."""
     return styles(sides(said), {each.side: each.algorithm for each in said if each.side == each.variant})
 
 
@@ -107,7 +108,8 @@ def _note(names: list[str], found: list[Contrast], left_out: int) -> str:
 
 
 def _panel(rows: list[list[Contrast]], looks: dict[str, Style], *, has_numbers: bool) -> _Panel:
-    """The scale has every dot, and as much of the lines as lies within four times the reach of the dots."""
+    """A panel whose scale covers every dot, and the lines as far as four times the dots' largest distance from 1 (in
+    log)."""
     of = [each.of for row in rows for each in row if each.of.ratios]
     dots = [each.ratios.median for each in of if each.ratios and each.ratios.median > 0]
     reach = max([_LEAST_SPAN, *(max(dot, 1 / dot) for dot in dots)])
@@ -156,7 +158,8 @@ def _named(places: list[str]) -> list[str]:
 def _drawn(
     panel: _Panel, begin: float, end: float, pitch: float, linked: frozenset[str], *, tall: bool = False
 ) -> list[str]:
-    """Between the pixels ``begin`` and ``end``; in tall rows numbers stand above the line, else behind it."""
+    """Draw a panel between the pixels ``begin`` and ``end``. Tall rows have numbers above the line, others to the
+    right."""
     beside = _NUMBERS if panel.has_numbers else _BOTH if panel.most_without else 0
     right = end - (0 if tall else beside)
     scale = Scale(panel.least, panel.most, begin + 8, right - 8, logarithmic=True)
@@ -179,7 +182,8 @@ def _title(metric: Metric) -> str:
 
 
 def _directions(panel: _Panel) -> tuple[str, str]:
-    """What lies left and right of 1: the side that is better there, or, where nothing says what is, that has less."""
+    """Labels for the left and right of 1: the side that is better there, or the side with less or more if neither is
+    better."""
     both = next(each for row in panel.rows for each in row)
     side = both.side if panel.has_numbers else "these"
     if panel.metric.worse == "either":
@@ -236,7 +240,7 @@ def _row(
 
 
 def _number(each: Contrast) -> str:
-    """``0.872 (0.821 … 0.913)``; where the ratio does not exist both numbers: ``5 against 0``."""
+    """``0.872 (0.821 … 0.913)``, or both numbers if there is no ratio: ``5 against 0``."""
     if each.of.ratios is None or not each.has_ratio:
         return each.against
     if each.of.is_alike:
@@ -247,7 +251,7 @@ def _number(each: Contrast) -> str:
 
 
 def _words(each: Contrast) -> str:
-    """For a reader who points at a dot, or hears it."""
+    """The description of a dot, for its tooltip and for screen readers."""
     unit = each.metric.shown
     both = [
         f"{significant(value * each.metric.factor, _DIGITS)} {unit}".rstrip() for value in (each.of.mine, each.of.other)

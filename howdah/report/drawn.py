@@ -20,8 +20,9 @@ ACROSS = {"time": "seconds from the start of the experiment", "exit": "seconds f
 
 @dataclass(frozen=True, kw_only=True)
 class PageFigure:
-    """Its lines are ``series``. Where a run or flow is alone, all are drawn as ``parts`` say, else those before the
-    place ``over``. ``whole``: a run has one curve, not one a flow. ``needs`` says what it is made from."""
+    """One figure of the page. It draws ``series``. A single run or flow has all of them, styled by ``parts``; several
+    have the first ``over`` of them. ``whole``: one curve per run instead of per flow. ``needs`` names the source data.
+    """
 
     id: str
     title: str
@@ -44,7 +45,7 @@ _NEEDS_EXIT = "tcp_probe records around an exit"
 
 
 def _figure(series: list[str], needs: str, **more: Any) -> PageFigure:
-    """Of series of the table, whose title and unit it has."""
+    """A figure with title and unit of the first series."""
     first = _SERIES[series[0]]
     named = {"id": first.id, "title": first.title, **more}
     limits = [each.name for each in LIMITS.values() if each.series == first.id]

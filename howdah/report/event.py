@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What slow-start modules told, as a reader wants it: words, and numbers with their units."""
+"""The events that slow-start modules reported, in words and in numbers with units."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class ToldEvent:
 
     @property
     def number(self) -> str:
-        """The deciding number, against what it was compared with."""
+        """The number that decided, against the number it was compared with."""
         return f"{self.quantity} against {self.threshold}" if self.quantity and self.threshold else self.quantity
 
     @property
     def label(self) -> str:
-        """All of it in one line."""
+        """The whole event in one line."""
         why = f", {self.why}" if self.why else ""
         number = f": {self.number}" if self.number else ""
         return f"{self.event}{why}{number}"
@@ -63,7 +63,7 @@ class ToldEvent:
 
 @dataclass(frozen=True)
 class ToldRun:
-    """The events of a run for its table; ``left_out`` counts those beyond the first hundred of a flow."""
+    """The events of a run for its table; ``left_out`` counts those beyond the first hundred of each flow."""
 
     run: str
     variant: str
@@ -72,7 +72,7 @@ class ToldRun:
 
 
 def told_events(run: Run, flow: Flow) -> list[ToldEvent]:
-    """Events of one flow, in the order of the reports; none where no module reports any."""
+    """The events of one flow in the order of the reports; empty if no module reports any."""
     table = run.table("slow_start")
     if table is None:
         return []
@@ -82,7 +82,7 @@ def told_events(run: Run, flow: Flow) -> list[ToldEvent]:
 
 
 def told_runs(runs: list[tuple[Run, str]]) -> list[ToldRun]:
-    """The runs, with the name of their variant, whose modules reported something."""
+    """The runs whose modules reported something; each run comes with the name of its variant."""
     found = []
     for run, variant in runs:
         flows = [told_events(run, flow) for flow in shown_flows(run.plan)] if run.plan else []
@@ -112,7 +112,7 @@ def _told(row: dict[str, Any], flow: Flow, start_ns: int) -> ToldEvent:
 
 
 def _says_nothing(why: Reason, row: dict[str, Any]) -> bool:
-    """A zero of a reason whose number has no unit, and a number that nobody told."""
+    """Whether the event has no number worth showing: none at all, or a zero without a unit."""
     return row["quantity"] is None or (not why.unit and not row["quantity"])
 
 
@@ -128,7 +128,7 @@ def _threshold_text(why: Reason, raw: int | None) -> str:
 
 
 def measure_text(value: float, unit: str) -> str:
-    """A number with its unit: microseconds and bit/s in the one that fits, a ratio or a plain count without any."""
+    """A number with its unit: microseconds and bit/s scaled to fit, a ratio or a plain count without a unit."""
     if unit == "us":
         return duration(value) if value else "0 µs"
     if unit == "bit/s":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a report and the data behind them, as the page's scripts read them."""
+"""The data behind the figures of a report, in the form that the page's scripts read."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CodedVariant:
 
 @dataclass(frozen=True)
 class CodedPath:
-    """Reference lines of a path by name, and what tells it from the others in words."""
+    """The reference lines of a path by name; ``label`` says how this path differs from the others."""
 
     label: str
     limits: dict[str, float]
@@ -86,7 +86,8 @@ class CodedAcks:
 
 @dataclass
 class CodedFlow:
-    """``span`` is where its line lies, of a flow without an exit; ``told`` counts all of its events."""
+    """One flow of a run. ``span`` is where the line of a flow without an exit runs (start and end in seconds); ``told``
+    is the number of its events before thinning."""
 
     id: str
     name: str
@@ -99,7 +100,7 @@ class CodedFlow:
 
 @dataclass(frozen=True)
 class CodedCurve:
-    """Evenly spaced times are ``even``: first, step, count."""
+    """One curve. ``even`` (first, step, count) replaces ``time`` if the times are evenly spaced."""
 
     value: EncodedColumn
     low: EncodedColumn | None = field(default=None, metadata=OCCASIONAL)
@@ -126,8 +127,8 @@ class CodedRun:
 
 @dataclass(frozen=True)
 class PageData:
-    """Everything the figures draw: axes, variants, paths, runs and their coded columns; and the rules of
-    howdah/report/drawn.py by which they are drawn."""
+    """Everything the figures draw: axes, variants, paths, runs and their coded columns, and the drawing rules from
+    howdah/report/drawn.py."""
 
     across: dict[str, str]
     decade: int
@@ -177,24 +178,24 @@ def page_data(
 
 
 def _figures(runs: list[Run]) -> list[PageFigure]:
-    """Those that the runs may have: connections of groups have no exits."""
+    """The figures of the page; without the exit figures if all flows belong to groups, which report no exits."""
     found = FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs))
     single = not runs or any(flow.group is None for run in runs if run.plan for flow in run.plan.flows)
     return [each for each in found if single or each.axis != "exit"]
 
 
 def _noted(figure: PageFigure, runs: list[Run]) -> PageFigure:
-    """A figure of goodput says what that is made of."""
+    """Give the goodput figure a note on how goodput was computed."""
     return replace(figure, note=goodput_words(runs)) if figure.id == "goodput" and runs else figure
 
 
 def drawn_runs(experiments: list[Experiment]) -> list[Run]:
-    """The runs that have curves: not those of which a profile keeps the results alone."""
+    """The runs that have curves; runs whose profile kept only the results have none."""
     return [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
 
 
 class _Paths:
-    """The distinct paths of a page, each as the first run of a sweep point has it: repetitions perturb theirs."""
+    """The distinct paths of a page. Repetitions perturb the path, so each sweep point has that of its first run."""
 
     def __init__(self, runs: list[Run]) -> None:
         self._points: dict[tuple[str, str], Path] = {}
@@ -218,7 +219,7 @@ class _Paths:
         ]
 
     def place(self, run: Run) -> int:
-        """The number of a run's path."""
+        """The index of a run's path."""
         mine = limits_of(self._points[run.experiment, run.point])
         return next(number for number, path in enumerate(self._distinct) if limits_of(path) == mine)
 
@@ -301,7 +302,7 @@ def _run(
 
 
 def _thinned(told: list[ToldEvent]) -> list[ToldEvent]:
-    """At most some hundred, evenly chosen, and every exit: an algorithm may report one event an ACK."""
+    """Keep every exit and about 300 other events, evenly chosen: an algorithm may report one event per ACK."""
     if len(told) <= _MOST_EVENTS:
         return told
     step = -(-len(told) // _MOST_EVENTS)
@@ -309,7 +310,7 @@ def _thinned(told: list[ToldEvent]) -> list[ToldEvent]:
 
 
 def _coded(curve: Curve, most: int) -> CodedCurve:
-    """A curve thinned to ``most`` points."""
+    """Encode a curve, thinned to ``most`` points."""
     time, value, low = curve.time_ms, curve.value, curve.low
     if len(time) > most:
         kept = extremes(value, most)
@@ -323,13 +324,13 @@ def _coded(curve: Curve, most: int) -> CodedCurve:
 
 
 def _has_processor(run: Run) -> bool:
-    """Whether its measured flows have senders with a processor."""
+    """Whether the sender of a measured flow has a simulated processor."""
     hosts = {each.host for each in run.plan.processors} if run.plan else set()
     return run.plan is not None and any(flow.sender in hosts for flow in shown_flows(run.plan))
 
 
 def missing_data(run: Run, curves: Curves) -> dict[str, list[str]]:
-    """What a figure lacks of this run, by figure, in words."""
+    """What each figure lacks for this run, in words, by the figure's id."""
     found: dict[str, list[str]] = {}
     assert run.plan is not None
     why = run.problem or "the collector was off, or its table is missing or empty"

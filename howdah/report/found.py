@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found, in a few sentences: for the top of a page and for the end of a command.
+"""The findings in a few sentences, for the top of a page and the end of a command.
 
-The sentences answer the profile. Where transfers have a size the question is how long they take (completion.py), else
-where flows left their start-up (startup.py). Sides are compared within one place of the sweep (ratio.py). Then it is
-said whether what tells the algorithms apart ever acted, and whether what was swept made a difference at all.
+The sentences answer the profile: how long transfers take if they have a size (completion.py), else where flows left
+their start-up (startup.py). Sides are compared at the same place of the sweep (ratio.py). Then come sentences on
+detectors that never acted, and on swept fields and variants that made no difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from howdah.report.table import Block, Table
 
 
 def found(table: Table) -> list[str]:
-    """Sentences: what the runs show, then what limits what they say. At least one."""
+    """Return the sentences, at least one: what the runs show, then what limits it."""
     said = subjects(table)
     transfers = [each for each in said if is_transfer(each)]
     flows = [each for each in said if has_start(each)]
@@ -39,7 +39,7 @@ def found(table: Table) -> list[str]:
 
 
 def _modelled(table: Table) -> list[str]:
-    """Which numbers are a simulator's."""
+    """Say which numbers come from a simulator."""
     if not table.models:
         return []
     names = listed(list(table.models))
@@ -49,7 +49,7 @@ def _modelled(table: Table) -> list[str]:
 
 
 def _left_out(table: Table) -> list[str]:
-    """How many runs count in none of it, and why."""
+    """Say how many runs do not count, and why."""
     blocks: list[Block] = [block for _, blocks in table.points for block in blocks]
     out = [each for block in blocks for each in block.excluded]
     if not out:
@@ -65,7 +65,7 @@ def _left_out(table: Table) -> list[str]:
 
 
 def acted(said: list[Subject]) -> list[str]:
-    """A sentence for each detector that some of the compared algorithms have and others lack, and that did not act."""
+    """A sentence for each detector that some but not all of the compared algorithms have, and that never acted."""
     algorithms = dict.fromkeys(each.algorithm for each in said)
     detectors = {name: entry.detector for name in algorithms if (entry := ALGORITHMS.get(name))}
     sentences = []
@@ -87,7 +87,7 @@ def acted(said: list[Subject]) -> list[str]:
 
 
 def _acted(mine: list[Subject]) -> bool | None:
-    """None where nothing says it."""
+    """Whether a detector of these subjects acted; None if the runs do not say."""
     told = False
     for each in mine:
         ends_by = ALGORITHMS[each.algorithm].ends_by
@@ -108,7 +108,7 @@ _Same = tuple[object, ...]
 
 
 def without_effect(said: list[Subject]) -> list[str]:
-    """A sentence for each swept field, and one for the variants, whose values all gave the same numbers."""
+    """A sentence for each swept field, and one for the variants, if all of its values gave the same numbers."""
     sentences = []
     for name in dict.fromkeys(name for each in said for name in each.axes):
         values = _if_equal([(_rest(each, name), each.axes.get(name, ""), each) for each in said])
@@ -127,7 +127,8 @@ def _rest(each: Subject, name: str) -> _Same:
 
 
 def _if_equal(subjects: list[tuple[_Same, str, Subject]]) -> list[str]:
-    """The values, where there are several and each gives the same as the others in all that else is the same."""
+    """Return the values if there are several and each gives the same results whenever everything else is equal; else
+    nothing."""
     rows: dict[_Same, dict[str, object]] = {}
     for rest, value, each in subjects:
         whole = {name: numbers for name, numbers in each.whole.numbers.items() if name != DETECTED}  # no outcome

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What held a flow back, as a clause of a sentence: from the measures that say it, where the runs have them."""
+"""What held a flow back, as a clause of a sentence, from the measures of held-back time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LIMITS = {
 
 
 def held(subject: Subject, *, left: bool) -> str:
-    """``the receive window held it at 64 KiB for 94 % of the time``; empty where nothing noteworthy did.
+    """``the receive window held it at 64 KiB for 94 % of the time``; empty if nothing notable held the flow back.
 
-    Of a flow that ``left`` its start-up, or whose transfer ended, the path's rate and the growing window are not worth
-    a word.
+    ``left``: the flow left its start-up or its transfer ended. The path's rate and the growing window are then expected
+    limits and not mentioned.
     """
     of = subject.of
     kind = _most(of)
@@ -35,10 +35,10 @@ def held(subject: Subject, *, left: bool) -> str:
 
 
 def held_over(said: list[Subject], *, left: bool | None = None) -> list[str]:
-    """Of flows or groups of several places or sides: each thing that held some of them back, where it did so most, and
-    at how many.
+    """A sentence for each kind of limit that held some of the flows or groups back: where it did so most, and in how
+    many cases.
 
-    ``left`` as in :func:`held`; where it is not given, a flow left its start-up if it has an exit.
+    ``left`` as in :func:`held`; by default a flow left its start-up if it has an exit.
     """
     by_kind: dict[str, list[tuple[float, Subject, str]]] = {}
     for each in said:
@@ -64,7 +64,7 @@ def _sentence(found: list[tuple[float, Subject, str]], said: list[Subject]) -> s
 
 
 def _most(of: Repeated) -> str | None:
-    """What held back most of the repetitions."""
+    """The limit that most repetitions name."""
     found = of.texts.get(HELD_BY)
     return Counter(found.values()).most_common(1)[0][0] if found else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One self-contained HTML page from experiments: no request leaves it."""
+"""The report page: one self-contained HTML file that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _FEW_STRIPS = 3  # which all have an axis of their own
 
 @dataclass(frozen=True)
 class Strip:
-    """A drawing that needs no script, wide and narrow; ``point`` is its heading."""
+    """A drawing that needs no script, in a wide and a narrow form; ``point`` is its heading."""
 
     point: str
     wide: Markup
@@ -64,7 +64,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class AnswerPicture:
-    """The picture that shows the sentences at the top; ``legend`` has samples of colours with their names."""
+    """The picture for the sentences at the top of the page; ``legend`` pairs colour samples with names."""
 
     title: str
     note: str
@@ -75,9 +75,9 @@ class AnswerPicture:
 
 @dataclass(frozen=True)
 class Strips:
-    """All exits with one axis as rows; ``label`` is its name.
+    """All exits, with the values of one axis as rows; ``label`` names that axis.
 
-    ``receivers`` has what receivers did, with the same rows, and ``differs`` says what of it differs.
+    ``receivers`` has the receivers' measures in the same rows, and ``differs`` says in which of them the runs differ.
     """
 
     label: str
@@ -88,7 +88,8 @@ class Strips:
 
 @cache
 def _template() -> Template:
-    """Compiled once a process: one that writes many reports would spend a tenth of its time on that."""
+    """The page's template, compiled once per process: compiling takes a tenth of the time of a process that writes many
+    reports."""
     return templates_of(REPORTS / "templates").get_template("report.html.j2")
 
 
@@ -100,7 +101,7 @@ def render(
     note: str,
     tell: Progress | None = None,
 ) -> str:
-    """The page as text. ``note`` is said in the footer, e.g. why there was no Prometheus."""
+    """Return the page as text. ``note`` goes into the footer, e.g. why Prometheus was not used."""
     runs = [run for experiment in experiments for run in experiment.runs]
     ordinary = without_controls(experiments)
     shown = [run for experiment in ordinary for run in experiment.runs]
@@ -171,7 +172,7 @@ def _answer(plot: DotPlot | None) -> AnswerPicture | None:
 
 
 def write(page: str, target: Path) -> Path:
-    """Write the page so that a reader sees either the old file or the whole new one; its directory is made."""
+    """Write the page atomically: a reader sees the old file or the whole new one. Create its directory."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, page)
@@ -203,7 +204,7 @@ def _headline(runs: list[Run], variants: Variants) -> str:
 
 
 def _ends(values: Iterable[int], words: Callable[[int], str] = str) -> str:
-    """``2 s``, or ``2 s to 8 s`` where they differ."""
+    """``2 s``, or ``2 s to 8 s`` if the values differ."""
     found = sorted(set(values))
     return words(found[0]) if len(found) == 1 else f"{words(found[0])} to {words(found[-1])}"
 
@@ -214,14 +215,14 @@ def _verdicts(runs: list[Run]) -> list[tuple[str, int]]:
 
 
 def _amount_text(value: object) -> str:
-    """What a check expected, measured or allows: a number, or words."""
+    """An expected, measured or allowed value of a check: a number, or words."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return significant(value, 6)
     return value_text(value)
 
 
 def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
-    """Distributions over the connections of groups; ``point`` is the heading."""
+    """Drawings of the distributions over the connections of groups; ``point`` is the heading."""
     found = []
     for shown in distributions(experiments, variants):
         wide, narrow = (Markup(distribution_drawing(shown, variants, narrow=each)) for each in (False, True))
@@ -259,7 +260,7 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[RunA
 
 
 def _stayed(runs: list[Run]) -> str | None:
-    """Why flows of the runs that count have no exit, each reason once; None where no run counts."""
+    """The distinct reasons why flows of counting runs have no exit; None if no run counts."""
     counting = [run for run in runs if run.counts and run.plan]
     if not counting:
         return None
@@ -271,7 +272,7 @@ def _stayed(runs: list[Run]) -> str | None:
 
 
 def _rest(variants: Variants, others: list[RunAxis], of_variants: bool, run: Run) -> str:
-    """What a run has in common with those that differ from it by one axis alone, in words."""
+    """What a run shares with the runs that differ from it in one axis alone, in words."""
     swept = [axis for axis in others if not axis.of_variants]
     place = [place_title(axis.name, axis.value_of(run)) for axis in swept if axis.value_of(run) != ABSENT]
     return ", ".join(place if of_variants or len(variants.all) == 1 else [variants.key(run), *place])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The path of an experiment in words and numbers: the values of the profile as the plans resolved them."""
+"""The path of an experiment in words and numbers: the profile's values as the plans resolved them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _POLICED = "policer_drops_packets"
 
 
 def first_point(runs: list[Run]) -> list[Plan]:
-    """Plans of the runs at the first sweep point: those that differ only in their perturbation."""
+    """The plans of the runs at the first sweep point; their paths differ only by perturbation."""
     return [run.plan for run in runs if run.plan and run.point == runs[0].point]
 
 
 def path_notes(runs: list[Run]) -> list[str]:
-    """What to know about the path that the numbers do not say."""
+    """Notes on the path beyond its numbers."""
     notes = []
     plans = first_point(runs)
     firsts = {run.point: path_label(run.plan) for run in reversed(runs) if run.plan}
@@ -115,7 +115,7 @@ def _policed(policer: Policer, runs: list[Run]) -> str:
 
 
 def _dropped(what: str, metric: str, runs: list[Run]) -> str:
-    """With what it dropped in all runs of the first point that count."""
+    """``what``, followed by the number of packets dropped in the counting runs of the first point."""
     same = [run for run in runs if run.counts and run.point == runs[0].point]
     dropped = [row.number for run in same for row in run.metrics if row.metric == metric]
     known = [count for count in dropped if count is not None]
@@ -129,7 +129,7 @@ def _bdp(share: float) -> str:
 
 
 def _variation(variation: DrawnVariation) -> str:
-    """``exponential; reverse: mean 10.57 ms, at most 60 ms``."""
+    """The drawn delay variation: ``exponential; reverse: mean 10.57 ms, at most 60 ms``."""
     parts = [str(variation.asked.get("distribution", "drawn"))]
     for direction, values in variation.drawn.items():
         known = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time-sequence picture of a flow: what was sent, acknowledged, acknowledged selectively, sent again and lost, with
-both windows. From a sender's state at each ACK (tcp_probe) and its counters (tcp_info); where the flow was captured at
+"""The time-sequence picture of a flow: bytes sent, acknowledged, SACKed, retransmitted and lost, with both windows. It
+is made from the sender's state at each ACK (tcp_probe) and its counters (tcp_info), or, where the flow was captured at
 its sender, from each segment and SACK block."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SENT, ACKED, AGAIN, LOST, SACKED, WINDOW, ALLOWED = (
 
 @dataclass(frozen=True)
 class SequencePart:
-    """How a part of the picture looks: its colour by its name in reports/css/tokens.css, its dashes, and whether it is
+    """The look of one part of the picture: a colour named in reports/css/tokens.css, dashes, and whether it is drawn as
     points."""
 
     colour: str
@@ -56,7 +56,7 @@ _ROOM = 1.3  # of what was sent: a receive window further up would press the res
 
 
 def sequence_curves(run: Run, flow: Flow) -> dict[str, Curve]:
-    """By series, in MB from the first byte of data; empty without records of ACKs."""
+    """The curves by series, in MB from the first byte of data; empty without records of ACKs."""
     probe = _of_flow(run.table("tcp_probe"), flow)
     if probe is None:
         return {}
@@ -85,8 +85,8 @@ def sequence_curves(run: Run, flow: Flow) -> dict[str, Curve]:
 
 
 def _counted(info: pa.Table, time: Int64, una: Float64, mss_bytes: int) -> dict[str, Curve]:
-    """What counters say between two readings: how far SACKs reach beyond what is acknowledged, and a point at what is
-    acknowledged where a segment was sent again, or counts as lost."""
+    """Curves from counters at each reading: how far SACKs reach beyond the acknowledged bytes, and a point where a
+    segment was retransmitted or counts as lost."""
     at = _time(info)
     floor = np.interp(at, time, una)
     again = np.diff(column(info, "total_retrans_packets"), prepend=np.nan) > 0
@@ -99,8 +99,8 @@ def _counted(info: pa.Table, time: Int64, una: Float64, mss_bytes: int) -> dict[
 
 
 def _captured(segments: pa.Table, arrived: pa.Table | None, mss_bytes: int) -> dict[str, Curve]:
-    """What was sent and acknowledged at each segment of the sender's capture, and a point for each one that was sent
-    again. With a capture at the receiver also for each one that did not arrive, at the time at which it was sent."""
+    """Bytes sent and acknowledged at each segment of the sender's capture, and a point for each retransmission. With a
+    capture at the receiver, also a point for each segment that did not arrive, at the time it was sent."""
     begin, end, time_ns = _parts(segments, mss_bytes)
     if not begin.size:
         return {}
@@ -119,8 +119,8 @@ def _captured(segments: pa.Table, arrived: pa.Table | None, mss_bytes: int) -> d
 
 
 def _ranges(blocks: pa.Table | None) -> dict[str, Curve]:
-    """What each SACK block that reached the sender says. Of equal times the one that ends last is the last, because a
-    cursor reads that."""
+    """The range of each SACK block that reached the sender. Among equal times, the block that ends last comes last,
+    because a cursor reads the last one."""
     if blocks is None:
         return {}
     blocks = blocks.filter(pc.equal(blocks.column("sent_by").cast("string"), "receiver"))
@@ -130,8 +130,8 @@ def _ranges(blocks: pa.Table | None) -> dict[str, Curve]:
 
 
 def _parts(segments: pa.Table, mss_bytes: int) -> tuple[Int64, Int64, Int64]:
-    """First byte, the one behind the last, and time of each segment of data, in order of time; a super-packet, which
-    the card or the kernel divides, is the segments that it becomes."""
+    """First byte, end (exclusive) and time of each data segment, ordered by time. A super-packet, which the NIC or the
+    kernel splits, counts as the segments it becomes."""
     data = segments.filter(
         pc.and_(
             pc.equal(segments.column("sent_by").cast("string"), "sender"),
@@ -149,8 +149,8 @@ def _parts(segments: pa.Table, mss_bytes: int) -> tuple[Int64, Int64, Int64]:
 
 
 def _did_not_arrive(begin: Int64, arrived: Int64, arrived_end: Int64) -> Booleans:
-    """Which of the segments that were sent are lost: of several with the same first byte, the earlier ones. What lies
-    behind all that arrived may still be under way and is not lost."""
+    """Which of the sent segments are lost; among several with the same first byte, the earlier ones. Segments beyond
+    everything that arrived may still be in flight and do not count as lost."""
     starts, ends = np.sort(arrived), np.sort(arrived_end)
     there = np.searchsorted(starts, begin, side="right") - np.searchsorted(ends, begin, side="right")
     order = np.argsort(begin, kind="stable")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where flows left their start-up and what it cost, in sentences."""
+"""Sentences on where flows left their start-up and what it cost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LONG_QUEUE_RTTS = 2
 
 
 def has_start(subject: Subject) -> bool:
-    """Whether anything is known of how the flow started: no group, and no run without a measure."""
+    """Whether there is a measure of how the flow started; never true for a group."""
     told = subject.of.has(EXIT, EXIT_PACKETS, LOST, GROWN) or EXIT_PACKETS in subject.of.absent
     return told and not subject.is_group
 
@@ -50,7 +50,7 @@ def has_exit(subject: Subject) -> bool:
 
 
 def startup(said: list[Subject]) -> list[str]:
-    """Of the first flow of each side and place."""
+    """The sentences on the first flow of each side and place."""
     first: dict[tuple[str, str], Subject] = {}
     for each in said:
         first.setdefault((each.side, each.place), each)
@@ -74,14 +74,14 @@ def startup(said: list[Subject]) -> list[str]:
 
 
 def _left(each: Subject) -> str:
-    """BBR has no slow start: it has a start-up."""
+    """The name of the phase that was left: BBR has a start-up, not a slow start."""
     causes = each.of.texts.get(CAUSE, {}).values()
     has_none = each.of.has(STARTUP_GAIN) or each.has_bbr or _BBR_DRAIN in causes
     return "start-up" if has_none else "slow start"
 
 
 def _exit(each: Subject, *, spread: bool = True) -> str:
-    """``1.15 BDP by ACK train``; empty where the flow has no exit. Where the path changes, by the BDP of the moment."""
+    """``1.15 BDP by ACK train``; empty if the flow has no exit. On a changing path, the BDP is that of the moment."""
     where = each.of.quantity(EXIT, spread=spread)
     if where and each.path.rate_changes:
         where += " of that moment"
@@ -95,7 +95,7 @@ def _exit(each: Subject, *, spread: bool = True) -> str:
 
 
 def _causes(each: Subject, name: str) -> str:
-    """``loss``; ``ACK train ×2, loss ×1`` where repetitions differ."""
+    """``loss``, or ``ACK train ×2, loss ×1`` if repetitions differ."""
     causes = list(each.of.texts.get(name, {}).values())
     if causes and name == CAUSE:
         causes += [_NONE_SEEN] * len(each.of.absent.get(name, {}))
@@ -104,8 +104,7 @@ def _causes(each: Subject, name: str) -> str:
 
 
 def _stay(each: Subject) -> str:
-    """What it did in place of an exit, no more than the data say: that a flow is still in slow start they do only
-    of an algorithm that ends it by setting ssthresh."""
+    """What a flow without an exit did, claiming no more than the data show."""
     grown = each.of.quantity(GROWN)
     if _is_in_it(each):
         return f"did not leave {_left(each)}"
@@ -117,8 +116,8 @@ def _stay(each: Subject) -> str:
 
 
 def _is_in_it(each: Subject) -> bool:
-    """Whether its data say that it was in its start-up to its end. Without a measure of that, an infinite ssthresh says
-    it of the algorithms that are known to end slow start by setting it."""
+    """Whether the flow was in its start-up to the end. Without a measure of that, an infinite ssthresh is taken as
+    proof only for algorithms known to end slow start by setting ssthresh."""
     if STARTUP_LEFT in each.of.numbers or STARTUP_LEFT in each.of.absent:
         return each.of.median(STARTUP_LEFT) == 0
     reason = next(iter(each.of.reasons(EXIT_PACKETS)), "")
@@ -149,14 +148,14 @@ def _alone(each: Subject) -> str:
 
 
 def _why(each: Subject, mark: str) -> str:
-    """What held it back, behind all that it did: a clause between would make that the subject of the rest."""
+    """What held the flow back. It goes last, because a clause in the middle would become the subject of the rest."""
     why = held(each, left=bool(_exit(each)))
     return f"{mark}{why}" if why else ""
 
 
 def _bears_out(each: Subject) -> bool:
-    """Whether the flow moved at least half of what the path carries from the moment at which it reached 90 % of it: a
-    single good round trip proves nothing."""
+    """Whether the flow's goodput after it reached 90 % of the capacity is at least half of the capacity: a single good
+    round trip proves nothing."""
     reached = each.of.median(NINETY)
     if reached is None:
         return False
@@ -170,7 +169,7 @@ def _bears_out(each: Subject) -> bool:
 
 
 def _queue(each: Subject) -> str:
-    """A standing queue that is out of proportion, beside the praise."""
+    """A disproportionate standing queue, to qualify the good result before it."""
     peak = each.whole.median(QUEUE)
     if peak is None:
         return ""
@@ -179,7 +178,7 @@ def _queue(each: Subject) -> str:
 
 
 def _side_by_side(said: list[Subject]) -> str:
-    """The first clause in full, the others without what they would repeat."""
+    """The first clause in full, the others without repetition."""
     clauses: list[str] = []
     left = ""
     lost = False
@@ -202,7 +201,7 @@ def _side_by_side(said: list[Subject]) -> str:
 
 
 def _extremes(said: list[Subject]) -> str:
-    """Of many at one place: who left first and last, who retransmitted least and most."""
+    """For many sides at one place: which left first and last, and which retransmitted least and most."""
     parts = []
     with_exit = sorted((each for each in said if each.of.has(EXIT)), key=lambda each: each.of.median(EXIT) or 0)
     if with_exit:
@@ -221,7 +220,7 @@ def _extremes(said: list[Subject]) -> str:
 
 
 def _ratios(said: list[Subject]) -> list[str]:
-    """The sides against the first: windows and retransmissions, or where no flow left, what they moved."""
+    """Compare the sides with the first: windows and retransmissions, and if no flow left its start-up also goodput."""
     window = EXIT if any(each.of.has(EXIT) for each in said) else EXIT_PACKETS
     wording = [Wording(window, *_LEFT), _AGAIN]
     if not any(has_exit(each) for each in said):
@@ -230,7 +229,7 @@ def _ratios(said: list[Subject]) -> list[str]:
 
 
 def _over_places(said: list[Subject]) -> list[str]:
-    """Over the sweep: sides within each place, then where some of them have no exit."""
+    """Compare the sides at each place of the sweep, then say where some of them have no exit."""
     count = len(places(said))
     without = []
     for side in sides(said)[:MOST_TOLD]:
@@ -248,7 +247,7 @@ def _over_places(said: list[Subject]) -> list[str]:
 
 
 def _ranges(said: list[Subject]) -> str:
-    """One side over the sweep: the places where it left earliest and latest."""
+    """For one side over the sweep: the places where it left earliest and latest."""
     first = said[0]
     stayed = [each for each in said if not has_exit(each)]
     left = _range(said, EXIT, f"left {_left(first)} at")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of experiments as data, in the units of metrics.json: what ``--json`` prints of them."""
+"""The results of experiments as data for ``--json``, in the units of metrics.json."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ResultData(FilePart):
 
 
 def result_data(experiments: list[Experiment]) -> ResultData:
-    """Rows of the runs that count; those that do not are left out, and why."""
+    """The rows of the runs that count, and the excluded runs with their reasons."""
     shown = without_controls(experiments)
     source = TableSource()
     table = results(experiments, source)
@@ -110,7 +110,7 @@ def _rows(experiment: Experiment, source: TableSource) -> list[ResultRow]:
 
 
 def _flow(run: Run | None, flow: str) -> str | None:
-    """Its name, where it has one."""
+    """The name of the flow or group, or None for the whole run."""
     names = {str(each.id): each.name for each in run.plan.flows} if run and run.plan else {}
     return names.get(flow, flow) or None
 

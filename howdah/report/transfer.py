@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long transfers of each class of size took: percentiles with intervals, and how many times the ideal time."""
+"""Completion times of transfers by size class: percentiles with intervals, and slowdown over the ideal time."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ _DIGITS = 3
 
 @dataclass
 class SizeClass:
-    """Transfers of one class of size of a group, of all repetitions that count. ``times_s`` are those of the completed
-    ones and ``slowdowns`` their times over the ideal ones, both in order of size; ``count`` has the others, too."""
+    """The transfers of one size class of a group, over all repetitions that count. ``times_s`` has the times of the
+    completed ones and ``slowdowns`` these over their ideal times, both sorted; ``count`` includes incomplete ones.
+    """
 
     experiment: str
     algorithm: str
@@ -57,9 +58,9 @@ class SizeClass:
 
 
 def ideal_s(flow: Flow, path: Path, answer_bytes: int | None = None) -> float | None:
-    """The least time of a transfer: a round trip for the handshake, the delay to its receiver, and its frames at the
-    rate of the bottleneck; of an answer over an open connection, a round trip and its frames. None where there is no
-    one rate on its way, or that changes."""
+    """The least possible time of a transfer: a round trip for the handshake, the delay to its receiver, and its frames
+    at the bottleneck's rate; for an answer over an open connection, a round trip and its frames. None if its direction
+    has no single, constant rate."""
     reverse = flow.direction == "reverse"
     rate = path.reverse_rate_bits_per_second if reverse else path.rate_bits_per_second
     size_bytes = flow.size_bytes if answer_bytes is None else answer_bytes
@@ -72,11 +73,11 @@ def ideal_s(flow: Flow, path: Path, answer_bytes: int | None = None) -> float | 
 
 
 def size_classes(experiments: list[Experiment], limits_bytes: Sequence[int] = ()) -> list[SizeClass]:
-    """Of every algorithm at every point, those of each group and each single flow, and ``all`` where there are several.
-    Where there are several groups, also those of their connections together.
+    """The size classes of each group and single flow, for every algorithm at every point, with ``all`` if there are
+    several classes. If there are several groups, also the classes of all groups together.
 
-    ``limits_bytes`` are the sizes at which the next class begins. Without them up to eight sizes are a class each, and
-    more are put together by powers of ten. Points, algorithms and groups have the order of the runs.
+    ``limits_bytes`` are the sizes at which the next class begins. By default up to eight distinct sizes are a class
+    each, and more are grouped by powers of ten. Points, algorithms and groups are in the order of the runs.
     """
     runs = [run for each in without_controls(experiments) for run in each.runs if run.counts and run.plan is not None]
     sizes = sorted({size for run in runs for _flow, size, _time, _ideal in _transfers(run)})
@@ -123,8 +124,8 @@ def size_classes(experiments: list[Experiment], limits_bytes: Sequence[int] = ()
 
 
 def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None]]:
-    """Measured flows of a fixed size, and each request of those that ask several times: size, time, None where it was
-    not completed, and ideal time."""
+    """Yield measured flows of a fixed size, and each request of flows with several requests: flow, size, time (None if
+    not completed) and ideal time."""
     assert run.plan is not None
     flows, path = {flow.id: flow for flow in run.plan.flows}, run.plan.path
     found = [(row.flow, row.value) for row in run.metrics if row.metric == _TIME and row.flow is not None]
@@ -143,7 +144,7 @@ def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None
 
 
 def _answers(run: Run, path: Path, asking: list[Flow]) -> Iterator[tuple[Flow, int, float | None, float | None]]:
-    """Each request of a closed loop, by its client's record; nothing where that was left out of a pack."""
+    """Yield each request of a closed loop from its client's record; nothing if a pack left that record out."""
     file = run.directory.raw / "agent.json"
     if not file.exists():
         return
@@ -176,7 +177,7 @@ def _between(limits_bytes: list[int], size_bytes: int, largest_bytes: int) -> tu
 
 
 class CompletionRow(FilePart):
-    """A percentile of the times of a class of size, in seconds; ``slowdown`` is a time over the ideal one."""
+    """A percentile of the times of a size class, in seconds; ``slowdown`` is a time over the ideal one."""
 
     experiment: str
     algorithm: str
@@ -224,8 +225,8 @@ def completion_data(experiments: list[Experiment]) -> list[CompletionRow]:
 
 
 def completion_table(experiments: list[Experiment], least: int = 1, limits_bytes: Sequence[int] = ()) -> Tabular:
-    """A row for each class of size with ``least`` completed transfers; percentiles in seconds with their intervals, and
-    two of the slowdown."""
+    """A row for each size class with at least ``least`` completed transfers: percentiles in seconds with intervals, and
+    two percentiles of the slowdown."""
     found = [each for each in size_classes(experiments, limits_bytes) if len(each.times_s) >= least]
     incomplete = any(len(each.times_s) < each.count for each in found)
     several = {name: len({getattr(each, name) for each in found}) > 1 for name in ("experiment", "kernel", "group")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures for papers: a column wide, in print, the same bytes each time."""
+"""Figures for papers: a column wide, for print, reproducible to the byte."""
 
 from howdah.report.paper.beside import caption_of, data_of, shows
 from howdah.report.paper.choice import Choice, check_choice

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The band behind a line of a paper's figure: all repetitions, from the least to the largest."""
+"""The band behind a line of a paper figure: the range of all repetitions, from least to greatest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bands_of(lines: list[PaperLine], points: Points, until_s: float) -> list[tup
 
 
 def draw_bands(axes: Axes, bands: list[tuple[PaperLine, Band]]) -> None:
-    """The bands, below all lines."""
+    """Draw the bands below all lines."""
     for line, band in bands:
         low, high = (np.append(side, side[-1]) for side in (band.low, band.high))
         axes.fill_between(
@@ -52,7 +52,7 @@ def draw_bands(axes: Axes, bands: list[tuple[PaperLine, Band]]) -> None:
 
 
 def band_legend(bands: list[tuple[PaperLine, Band]]) -> tuple[list[Patch], list[str]]:
-    """One entry of the legend for all bands, in grey; none where there is no band."""
+    """One grey legend entry for all bands; empty if there is no band."""
     from matplotlib.patches import Patch
 
     if not bands:

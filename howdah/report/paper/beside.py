@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands beside a paper's figure: its caption, and what is drawn as rows of a CSV file."""
+"""The caption of a paper figure, and its data as rows of a CSV file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shows(name: str, experiments: list[Experiment]) -> str:
 
 
 def caption_of(name: str, experiments: list[Experiment], choice: Choice) -> str:
-    """For the file beside the figure."""
+    """The text of the caption file beside the figure."""
     experiments = without_controls(experiments)
     names = ", ".join(each.name for each in experiments)
     shown = " ".join(plotted_of(name, experiments, choice).caption) if is_plotted(name) else f"{NAMES[name]}."
@@ -30,7 +30,7 @@ def caption_of(name: str, experiments: list[Experiment], choice: Choice) -> str:
 
 
 def _made(runs: list[Run]) -> str:
-    """On which path, by which kernels and how often it was measured."""
+    """The path, the kernels and the number of repetitions, in words."""
     paths = {run.point: path_label(run.plan) for run in reversed(runs) if run.plan}
     kernels = list(dict.fromkeys(run.kernel for run in runs))
     repetitions = len({run.repetition for run in runs})
@@ -44,7 +44,7 @@ def _made(runs: list[Run]) -> str:
 
 
 def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[list[str]]:
-    """What is drawn, as rows of a CSV file below its headings; every point of the tables, not thinned."""
+    """The figure's data as rows of a CSV file below its headings, with every point of the tables."""
     experiments = without_controls(experiments)
     if is_plotted(name):
         return plotted_of(name, experiments, choice).rows()

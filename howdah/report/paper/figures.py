@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures by name: which points each takes from the tables, and how it is drawn."""
+"""The paper figures by name: which points each takes from the tables, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ _LEGEND_ROW_IN = 0.145
 
 @dataclass(frozen=True)
 class CourseFigure:
-    """A figure of a series over time. ``points`` gives seconds since the flow's start and values, or None; ``title`` is
-    of what this figure shows of it, where that differs; ``beside`` gives what is drawn beside a line that stands alone.
+    """A figure of a series over time. ``points`` returns seconds since the flow's start and values, or None; ``title``
+    overrides that of the series; ``beside`` returns the curves added to a line that is alone.
     """
 
     series: str
@@ -64,13 +64,13 @@ class CourseFigure:
 
     @property
     def label(self) -> str:
-        """Of the vertical axis."""
+        """The label of the vertical axis."""
         drawn = drawn_series()[self.series]
         return f"{self.title or drawn.title} ({drawn.unit})"
 
 
 def sequence_beside(run: Run, flow: Flow) -> dict[str, Curve]:
-    """All of the report's picture of time and sequence but what is acknowledged."""
+    """All curves of the report's time-sequence picture except the acknowledged bytes."""
     return {name: curve for name, curve in sequence_curves(run, flow).items() if name != ACKED}
 
 
@@ -108,7 +108,7 @@ SUMMED: dict[str, Callable[[list[Experiment], Choice], Picture]] = {
 def draw(
     name: str, experiments: list[Experiment], choice: Choice, sheet: FigureSheet, target: Path, format_: str
 ) -> Path:
-    """Draw one figure into ``target``. Raises HowdahError for an unknown name, and where there is nothing to draw."""
+    """Draw one figure into ``target``. Raises HowdahError for an unknown name, and if there is nothing to draw."""
     own = declared_sections(without_controls(experiments))
     names = [*NAMES, *own]
     if name not in names:
@@ -145,7 +145,7 @@ def draw(
 
 
 def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | None]:
-    """Every figure, and why it cannot be drawn (None: it can)."""
+    """Every figure with the reason why it cannot be drawn, or None if it can."""
     found: dict[str, str | None] = {}
     experiments = without_controls(experiments)
     variants = Variants(experiments)
@@ -166,12 +166,12 @@ def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | 
 
 
 def is_plotted(name: str) -> bool:
-    """Whether the figure is made of panels (``plotted_of``)."""
+    """Whether the figure consists of panels (``plotted_of``)."""
     return name in SUMMED or name.startswith(PREFIX)
 
 
 def needs_records(name: str, experiments: list[Experiment]) -> bool:
-    """Whether a figure is drawn from tables: those without are drawn of runs that kept their results alone, too."""
+    """Whether the figure needs tables; other figures can also use runs that kept only their results."""
     if name in COURSES:
         return True
     own = declared_sections(without_controls(experiments)).get(name)
@@ -179,7 +179,7 @@ def needs_records(name: str, experiments: list[Experiment]) -> bool:
 
 
 def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Picture:
-    """Of the runs that are chosen."""
+    """The panels of a figure of the chosen runs."""
     runs = chosen_runs(experiments, choice, with_data=needs_records(name, experiments))
     chosen = {run.directory.path for run in runs}
     kept = [replace(each, runs=[run for run in each.runs if run.directory.path in chosen]) for each in experiments]
@@ -192,7 +192,7 @@ def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Pict
 def lines_of(
     course: CourseFigure, experiments: list[Experiment], variants: Variants, choice: Choice
 ) -> list[PaperLine]:
-    """A line for each algorithm (kernel, experiment) and sweep point, of one repetition and one flow of it."""
+    """One line, of one flow of one repetition, for each variant and sweep point."""
     runs = chosen_runs(experiments, choice, with_data=True)
     if choice.repetition is not None:
         runs = [run for run in runs if run.repetition == choice.repetition]
@@ -311,8 +311,8 @@ def _draw_course(
 def beside_of(
     course: CourseFigure, lines: list[PaperLine], choice: Choice
 ) -> dict[str, tuple[Float64, Float64, Float64 | None]]:
-    """What is drawn beside a line that stands alone: seconds since the flow's start, values, and of ranges their lower
-    ends. Only what is in view."""
+    """The curves drawn beside a line that is alone, as far as they are in view: seconds since the flow's start, values,
+    and for ranges their lower ends."""
     if course.beside is None or len(lines) != 1:
         return {}
     line, until = lines[0], last_s(lines, whole=choice.whole)
@@ -335,7 +335,7 @@ def _named(line: PaperLine, course: CourseFigure) -> str:
 
 
 def _limits(axes: Axes, course: CourseFigure, lines: list[PaperLine]) -> list[tuple[str, float]]:
-    """Reference lines of the path, where all lines have the same one; the axis reaches to the lowest at least."""
+    """The reference lines of the path that all lines share; extend the axis at least to the lowest."""
     top = axes.get_ylim()[1]
     paths = [limits_of(line.run.plan.path) for line in lines if line.run.plan]
     near = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a profile (sweeps, bars, distributions, time lines) and the difference view, for print."""
+"""A profile's figures (sweeps, bars, distributions, time lines) and the difference view, for print."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "++++", "oooo")
 
 
 def declared_sections(experiments: list[Experiment]) -> dict[str, tuple[FigureSection, Experiment]]:
-    """The figures that profiles ask for and that are pictures, by their names on the command line."""
+    """The drawable figures that profiles declare, by their names on the command line."""
     found: dict[str, tuple[FigureSection, Experiment]] = {}
     for experiment in experiments:
         try:
@@ -68,7 +68,7 @@ def declared_sections(experiments: list[Experiment]) -> dict[str, tuple[FigureSe
 
 
 def declared(section: FigureSection, experiment: Experiment) -> Picture:
-    """Raises HowdahError where there is nothing to draw."""
+    """A declared figure with its full caption. Raises HowdahError if there is nothing to draw."""
     picture = picture_of(section, experiment)
     words = [f"{picture.title}.", section.note, *picture.caption]
     words += [f"Hollow marks: {picture.paper}."] if picture.paper else []
@@ -78,7 +78,7 @@ def declared(section: FigureSection, experiment: Experiment) -> Picture:
 
 
 def difference_figure(experiments: list[Experiment]) -> Picture:
-    """A dot for each side at each point: its ratio to the first one. Raises HowdahError where nothing is compared."""
+    """A dot for each side at each point: its ratio to the first side. Raises HowdahError if nothing is compared."""
     said, metrics = leading(subjects(results(experiments, TableSource())))
     everything = contrasts(said, metrics)
     found = [each for each in everything if each.has_ratio]
@@ -112,7 +112,7 @@ def difference_figure(experiments: list[Experiment]) -> Picture:
 
 
 def draw_plotted(plotted: Picture, sheet: FigureSheet) -> Figure:
-    """Panels below each other, one legend above; call it in ``sheet.styled()``."""
+    """Draw the panels below each other with one legend above. Call it within ``sheet.styled()``."""
     figure = sheet.figure(_HEAD_IN + sum(_height_in(panel, sheet.width_in) for panel in plotted.panels))
     for axes, panel in zip(figure.subplots(len(plotted.panels), squeeze=False)[:, 0], plotted.panels, strict=True):
         if panel.look == "map":
@@ -135,7 +135,7 @@ def draw_plotted(plotted: Picture, sheet: FigureSheet) -> Figure:
 
 
 def legend_keys(drawn: list[Axes]) -> dict[str, Any]:
-    """A sample of each label."""
+    """The first sample of each label."""
     keys: dict[str, Any] = {}
     for axes in drawn:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -157,7 +157,7 @@ def _place_names(panel: Panel, width_in: float) -> list[str]:
 
 
 def _draw_dots(axes: Axes, panel: Panel, width_in: float) -> None:
-    """A row for each place, as on the page."""
+    """Draw a row for each place, as on the page."""
     for number, line in enumerate(panel.lines):
         shift = (number - (len(panel.lines) - 1) / 2) * 0.8 / len(panel.lines)
         ratio, row = np.array(line.y), np.array(line.x) + shift
@@ -175,7 +175,7 @@ def _draw_dots(axes: Axes, panel: Panel, width_in: float) -> None:
 
 
 def _draw_map(axes: Axes, panel: Panel, width_in: float) -> None:
-    """Fields that are darker the more they hold, with their numbers where these fit, else with a bar of shades."""
+    """Draw fields that are darker for larger values, with numbers if they fit, else with a colour bar."""
     across = len(panel.across.ticks or ())
     cells = np.full((len(panel.lines), across), np.nan)
     for row, line in enumerate(panel.lines):
@@ -195,8 +195,8 @@ def _draw_map(axes: Axes, panel: Panel, width_in: float) -> None:
 
 
 def draw_lines(axes: Axes, panel: Panel, width_in: float) -> None:
-    """Lines, bars or marks with the axes of the panel. Those of one label look alike; marks stand beside each other
-    only where they share a place."""
+    """Draw lines, bars or marks with the axes of the panel. Lines with the same label look alike; marks are set side by
+    side only if they share a place."""
     labels = list(dict.fromkeys(line.label for line in panel.lines))
     count = len(labels)
     shared = max(Counter(x for line in panel.lines for x in set(line.x)).values(), default=0) > 1
@@ -240,7 +240,7 @@ def _scale(axis: PlotAxis) -> str:
 
 
 def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -> None:
-    """Reference lines with names and numbers, which paper shows no other way; call it when all else is drawn."""
+    """Draw reference lines with names and numbers, which print has no other way to show. Call it last."""
     shown = {axes: limits for axes, limits in found.items() if limits}
     for axes, limits in shown.items():
         for _name, value in limits:
@@ -271,7 +271,7 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
 
 
 def _seen(line: Line2D, frame: Frame) -> Curve:
-    """Its points; a mark that stands alone is as wide as it is."""
+    """The points of a line; a single mark becomes a segment as wide as the mark."""
     x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
     if len(x) != 1:
         return x, y
@@ -280,7 +280,7 @@ def _seen(line: Line2D, frame: Frame) -> Curve:
 
 
 def _ticks(axes: Axes, panel: Panel, width_in: float) -> None:
-    """The places that have names, which slope where they would touch."""
+    """Label the ticks; slope the labels if they would overlap."""
     ticks = panel.across.ticks or []
     texts = [tick.text for tick in ticks]
     axes.set_xticks([tick.value for tick in ticks], texts)

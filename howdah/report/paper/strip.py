@@ -25,7 +25,7 @@ _SPREAD = 0.5  # of a row, over which the repetitions lie
 
 
 def draw_strip(runs: list[Run], variants: Variants, sheet: FigureSheet) -> Figure:
-    """The figure. Raises HowdahError when none of the runs reports an exit."""
+    """Draw the exit strip. Raises HowdahError if no run reports an exit."""
     rows = rows_of(runs, variants)
     if not rows:
         raise HowdahError("no run reports a slow-start exit", hint="'howdah report' says why for each flow.")
@@ -33,7 +33,7 @@ def draw_strip(runs: list[Run], variants: Variants, sheet: FigureSheet) -> Figur
 
 
 def draw_rows(rows: list[ExitRow], colours: list[str], sheet: FigureSheet) -> Figure:
-    """``colours`` are those of the variants."""
+    """Draw the rows; ``colours`` has one colour for each variant."""
     names = [broken(row.label, _NAME_SHARE * sheet.width_in) for row in rows]
     figure = sheet.figure(_AROUND_IN + sum(max(_ROW_IN, _LINE_IN * (name.count("\n") + 1)) for name in names))
     axes = figure.subplots()
@@ -75,7 +75,7 @@ def _kind(mark: ExitMark) -> str:
 
 
 def _legend(figure: Figure, marks: list[ExitMark]) -> None:
-    """In ink alone, since a mark's colour says whose it is."""
+    """Add a legend in black only, because a mark's colour shows its variant."""
     from matplotlib.lines import Line2D
 
     present = {_kind(mark) for mark in marks}
@@ -90,7 +90,7 @@ def _legend(figure: Figure, marks: list[ExitMark]) -> None:
 
 
 def _ground(axes: Axes, rows: list[ExitRow]) -> None:
-    """What fits the path is shaded; where the buffer ends is a line, row by row where it differs."""
+    """Shade what fits the path, and draw a line at the end of each row's buffer."""
     axes.axvspan(0, 1, color="#ebebeb", linewidth=0, zorder=0)
     axes.axvline(1, **LIMIT)
     for number, row in enumerate(rows):
@@ -100,7 +100,7 @@ def _ground(axes: Axes, rows: list[ExitRow]) -> None:
 
 
 def _names(axes: Axes, full: float) -> None:
-    """The names of both limits above the rows; that of the buffer is to the right of its line where there is room."""
+    """Put the names of both limits above the rows; that of the buffer to the right of its line if there is room."""
     one, far = (axes.transLimits.transform(axes.transScale.transform((share, 0)))[0] for share in (1, full))
     right = far < _ROOM
     raised = not right and far - one < 1 - _ROOM  # too close to the other name
@@ -119,7 +119,7 @@ def _names(axes: Axes, full: float) -> None:
 
 
 def _marks(axes: Axes, row: ExitRow, number: int, colours: list[str]) -> None:
-    """Repetitions lie above each other, so that equal exits are still counted by eye."""
+    """Draw the marks; repetitions are shifted vertically so that equal exits can be counted by eye."""
     repetitions = sorted({mark.repetition for mark in row.marks})
     for mark in row.marks:
         place = repetitions.index(mark.repetition) - (len(repetitions) - 1) / 2

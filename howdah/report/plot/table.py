@@ -30,7 +30,7 @@ from howdah.report.table import cause_text
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds; ``key`` are the names under which the paper's numbers of it may stand."""
+    """The contents of a column; ``key`` are the names under which the paper may list its numbers for it."""
 
     metric: str
     flow: int | str | None
@@ -41,7 +41,7 @@ class Column:
 
 
 def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Picture:
-    """Mean and spread of each cell, and under them what the paper prints. Raises NothingToDrawError."""
+    """Draw the mean and spread of each cell, and below them the paper's number. Raises NothingToDrawError."""
     across = figure.columns if isinstance(figure.columns, str) else None
     of_columns = [] if across else [axis for column in figure.columns for axis in column.at]  # type: ignore[union-attr]
     axes = list(dict.fromkeys([*figure.rows, *([across] if across else []), *of_columns]))
@@ -158,7 +158,7 @@ def _paper(figure: FigureSection, row: tuple[str, ...], column: Column, measure:
 
 
 def _printed(value: Any, measure: Measure) -> str:
-    """In the unit of the column; a text (such as a cause) as it is."""
+    """The printed number in the unit of the column; a text (such as a cause) as it is."""
     if not measure.base and isinstance(value, str):
         return value
     return significant(printed_number(value, measure.name) * measure.factor, 6)
