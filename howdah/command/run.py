@@ -167,12 +167,12 @@ def _conclude(
     over: tuple[list[str], Twin | None],
 ) -> int:
     from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
-    from howdah.report.found import found
+    from howdah.report.findings import findings
     from howdah.report.source import TableSource
 
     shown = results([made], TableSource())
     if options.json:
-        made_of = {"experiment": str(experiment.path), "report": page and str(page), "found": found(shown)}
+        made_of = {"experiment": str(experiment.path), "report": page and str(page), "found": findings(shown)}
         answer(RunMade.over(index, **made_of, twin=over[1], claims=claims.claims, unknown=claims.unknown))
     else:
         console = Console(highlight=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from howdah.report.difference import difference_text
 from howdah.report.ending import ending, results
 from howdah.report.page import render, write
 from howdah.report.results import read_all_shown
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 from howdah.report.tidy import ResultData, result_data
 
 
@@ -47,19 +47,19 @@ def compare(
             "there is nothing to compare", hint="Name experiments or runs: 'howdah list runs' shows them."
         )
     merged = _merged(read_all_shown(paths))
-    experiments = _only(_told_apart(merged), algorithms)
+    experiments = _with_algorithms(_with_distinct_names(merged), algorithms)
     same = len({experiment.name for experiment in merged}) < len(merged)
     with source_for(experiments, "off" if same else prometheus) as (source, note):
         names = " and ".join(dict.fromkeys(experiment.name for experiment in experiments))
         title = f"Comparison: {names}"
         page = render(title, "", experiments, source, note)
         found = results(experiments, source)
-        parts = (ending(found, width), difference_text(subjects(found), width), _not_made(experiments))
+        parts = (ending(found, width), difference_text(subjects_of(found), width), _unfinished(experiments))
         text = "\n\n".join(filter(None, parts))
     return ComparisonPage(write(page, target), text, result_data(experiments))
 
 
-def _not_made(experiments: list[Experiment]) -> str:
+def _unfinished(experiments: list[Experiment]) -> str:
     """A line for each experiment with unfinished runs, which the table would otherwise omit silently."""
     lacking = [(each.name, len(each.pending)) for each in experiments if each.pending]
     return "\n".join(f"not made: {counted(count, 'run')} of {name}" for name, count in lacking)
@@ -69,7 +69,10 @@ def _merged(experiments: list[Experiment]) -> list[Experiment]:
     """Merge runs of the same experiment that were named one by one into one experiment, and drop duplicates."""
     found: dict[tuple[str, Path], Experiment] = {}
     for experiment in experiments:
-        key = (experiment.name, _home(experiment))  # runs that belong to no experiment have names, and one home
+        key = (
+            experiment.name,
+            _experiment_directory(experiment),
+        )  # runs that belong to no experiment have names, and one home
         known = found.get(key)
         if known is None:
             found[key] = experiment
@@ -80,19 +83,19 @@ def _merged(experiments: list[Experiment]) -> list[Experiment]:
     return list(found.values())
 
 
-def _told_apart(experiments: list[Experiment]) -> list[Experiment]:
+def _with_distinct_names(experiments: list[Experiment]) -> list[Experiment]:
     """Rename experiments with equal names after the shortest path end that differs: before/quick, after/quick."""
     alike = Counter(experiment.name for experiment in experiments)
-    homes = {
-        name: [_home(experiment).parts for experiment in experiments if experiment.name == name]
+    directories = {
+        name: [_experiment_directory(experiment).parts for experiment in experiments if experiment.name == name]
         for name, number in alike.items()
         if number > 1
     }
     found = []
     for experiment in experiments:
-        if experiment.name in homes:
-            end = _end_that_differs(homes[experiment.name])
-            parts = _home(experiment).parts[-end:]
+        if experiment.name in directories:
+            end = _distinct_suffix_length(directories[experiment.name])
+            parts = _experiment_directory(experiment).parts[-end:]
             tail = "/".join(parts)
             name = tail if experiment.name in parts else f"{experiment.name} in {tail}"
             runs = [replace(run, experiment=name) for run in experiment.runs]
@@ -101,18 +104,18 @@ def _told_apart(experiments: list[Experiment]) -> list[Experiment]:
     return found
 
 
-def _end_that_differs(paths: list[tuple[str, ...]]) -> int:
+def _distinct_suffix_length(paths: list[tuple[str, ...]]) -> int:
     """The smallest number of trailing path parts that makes all paths distinct."""
     longest = max(map(len, paths))
     return next(number for number in range(1, longest + 1) if len({path[-number:] for path in paths}) == len(paths))
 
 
-def _home(experiment: Experiment) -> Path:
+def _experiment_directory(experiment: Experiment) -> Path:
     path = experiment.path.resolve()
     return path if (path / "experiment.json").exists() else path.parent
 
 
-def _only(experiments: list[Experiment], algorithms: list[str] | None) -> list[Experiment]:
+def _with_algorithms(experiments: list[Experiment], algorithms: list[str] | None) -> list[Experiment]:
     if algorithms is None:
         return experiments
     present = Counter(run.algorithm for experiment in experiments for run in experiment.runs)

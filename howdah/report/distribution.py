@@ -118,8 +118,8 @@ def distribution_panel(shown: Distribution, variants: Variants) -> Panel:
     looks = variant_styles(variants)
     lines = []
     for index, label, curve in shown.curves:
-        said = f"{label}: {len(curve)} {shown.counted}, median {significant(curve[len(curve) // 2])}"
-        lines.append(PlotLine(label, looks[index], curve, shares(len(curve)), title=said, said=said))
+        spoken = f"{label}: {len(curve)} {shown.counted}, median {significant(curve[len(curve) // 2])}"
+        lines.append(PlotLine(label, looks[index], curve, shares(len(curve)), title=spoken, spoken=spoken))
     title = ", ".join(filter(None, (shown.point, shown.group))) if shown.point or shown.counted != "flows" else ""
     up = PlotAxis(f"{shown.counted} (%)", (0.0, 100.0))
     return Panel(title, across, up, lines, "steps", words=f"Distribution over the {shown.counted} of {shown.group}")

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from howdah.metric import Metric
 from howdah.number import between, significant
-from howdah.report.contrast import Contrast, contrasts, leading
+from howdah.report.contrast import Contrast, contrasts, headline_measures
 from howdah.report.drawing import line, shortened, svg, text
 from howdah.report.plot.canvas import ticks_below
 from howdah.report.plot.scale import Scale, ticks
@@ -52,19 +52,19 @@ class _Panel:
     styles: dict[str, Style]
     has_numbers: bool
 
-    def without_a_dot(self, row: list[Contrast]) -> list[Contrast]:
+    def without_ratio(self, row: list[Contrast]) -> list[Contrast]:
         """The contrasts without a ratio if there are several sides; with one side the row has its numbers anyway."""
         return [] if self.has_numbers else [each for each in row if not each.has_ratio]
 
     @property
-    def most_without(self) -> int:
-        return max((len(self.without_a_dot(row)) for row in self.rows), default=0)
+    def most_without_ratio(self) -> int:
+        return max((len(self.without_ratio(row)) for row in self.rows), default=0)
 
 
-def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
+def dot_plot(subjects: list[Subject], linked: frozenset[str]) -> DotPlot | None:
     """The plot of the measures that answer the profile; None if there is nothing to compare. ``linked`` names the runs
     that the page can show."""
-    shown, metrics = leading(said)
+    shown, metrics = headline_measures(subjects)
     names = sides(shown)
     found = contrasts(shown, metrics)
     places = list(dict.fromkeys(each.place for each in found))
@@ -89,9 +89,9 @@ def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
     return DotPlot(title, _note(names, found, len(places) - len(kept)), _wide(panels, kept, linked), narrow, legend)
 
 
-def side_styles(said: list[Subject]) -> dict[str, Style]:
+def side_styles(subjects: list[Subject]) -> dict[str, Style]:
     """The styles of the sides; variants have the colours of their curves."""
-    return styles(sides(said), {each.side: each.algorithm for each in said if each.side == each.variant})
+    return styles(sides(subjects), {each.side: each.algorithm for each in subjects if each.side == each.variant})
 
 
 def _note(names: list[str], found: list[Contrast], left_out: int) -> str:
@@ -122,7 +122,7 @@ def _panel(rows: list[list[Contrast]], looks: dict[str, Style], *, has_numbers: 
 
 def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> str:
     longest = max(map(len, places))
-    pitch = max([_ROW, *(_LINE * panel.most_without + 6 for panel in panels)])
+    pitch = max([_ROW, *(_LINE * panel.most_without_ratio + 6 for panel in panels)])
     left = min(330.0, 16 + _LETTER * longest) if longest else 10.0
     step = (_WIDTH - left) / len(panels)
     parts = []
@@ -142,7 +142,7 @@ def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> st
 
 def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
     parts = []
-    pitch = _TALL_ROW + _LINE * max(panel.most_without - 1, 0)
+    pitch = _TALL_ROW + _LINE * max(panel.most_without_ratio - 1, 0)
     for number, place in enumerate(_named(places)):
         most = int((_NARROW - 110) / _LETTER)
         parts.append(text(8, _HEAD + pitch * number + 15, shortened(place, most), "name", "start"))
@@ -160,7 +160,7 @@ def _drawn(
 ) -> list[str]:
     """Draw a panel between the pixels ``begin`` and ``end``. Tall rows have numbers above the line, others to the
     right."""
-    beside = _NUMBERS if panel.has_numbers else _BOTH if panel.most_without else 0
+    beside = _NUMBERS if panel.has_numbers else _BOTH if panel.most_without_ratio else 0
     right = end - (0 if tall else beside)
     scale = Scale(panel.least, panel.most, begin + 8, right - 8, logarithmic=True)
     bottom = _HEAD + pitch * len(panel.rows)
@@ -208,7 +208,7 @@ def _row(
     for number, each in enumerate(row):
         y = middle + (number - (len(row) - 1) / 2) * apart
         about, ratios = each.of.around, each.of.ratios
-        without = panel.without_a_dot(row)
+        without = panel.without_ratio(row)
         words = _words(each)
         style = panel.styles[each.side]
         drawn = ""

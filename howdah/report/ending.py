@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 from howdah.layout import folded
 from howdah.record.result import Experiment, without_controls
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.plot.swept import place_words
 from howdah.report.results import are_many, is_many, with_main_measures
 from howdah.report.source import Source
@@ -34,7 +34,7 @@ def ending(results: Table, width: int | None = None, told: Collection[str] = ())
     For many runs it has the sentences alone. ``told`` names runs whose failure the command itself already explained.
     """
     columns = min(width or _WIDTH, _WIDTH)
-    words = "\n".join(textwrap.fill(sentence, columns, break_on_hyphens=False) for sentence in found(results))
+    words = "\n".join(textwrap.fill(sentence, columns, break_on_hyphens=False) for sentence in findings(results))
     if are_many(sum(block.total for _, blocks in results.points for block in blocks)):
         return f"{words}\n\nThe report has statistics of these runs, and each run by request."
     return f"{words}\n\n{text_table(results, width, told)}"
@@ -71,7 +71,7 @@ def text_table(results: Table, width: int | None = None, told: Collection[str] =
 
 
 LABELS = 3  # columns that say what a row is; they are repeated in every part
-_LEFT = (0, 2)  # of them, those aligned to the left
+_LEFT_ALIGNED = (0, 2)  # of them, those aligned to the left
 _GAP = "  "
 
 
@@ -87,7 +87,7 @@ def fold(lines: Sequence[Sequence[str]], width: int | None) -> list[str]:
         return _part(lines, [*range(len(widths))], widths, width)
     alone = sum(widths[:LABELS]) + len(_GAP) * LABELS + max(widths[LABELS:]) > width or widths[0] > width // 2
     if alone:
-        lines = _headed(lines)
+        lines = _names_above(lines)
         widths = _widths(lines)
     text: list[str] = []
     for columns in _parts(widths, width):
@@ -113,7 +113,7 @@ def _parts(widths: Sequence[int], width: int) -> list[list[int]]:
     return parts
 
 
-def _headed(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+def _names_above(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     """Move the name of each variant to its own line above its rows."""
     found: list[list[str]] = []
     for line in lines:
@@ -134,7 +134,7 @@ def _part(
         if not any(line[index].strip() for index in columns):
             continue  # its numbers are in other parts
         cells = [
-            line[index].ljust(widths[index]) if index in _LEFT else line[index].rjust(widths[index])
+            line[index].ljust(widths[index]) if index in _LEFT_ALIGNED else line[index].rjust(widths[index])
             for index in columns
         ]
         text.append(_GAP.join(cells).rstrip())

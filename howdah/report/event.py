@@ -32,7 +32,7 @@ _MOST_ROWS = 100
 
 
 @dataclass(frozen=True)
-class ToldEvent:
+class SlowStartEvent:
     """One event in words. ``time_ns`` counts from the epoch, ``after_start_s`` from the flow's start."""
 
     flow: str
@@ -62,46 +62,46 @@ class ToldEvent:
 
 
 @dataclass(frozen=True)
-class ToldRun:
+class EventTable:
     """The events of a run for its table; ``left_out`` counts those beyond the first hundred of each flow."""
 
     run: str
     variant: str
-    rows: list[ToldEvent]
+    rows: list[SlowStartEvent]
     left_out: int
 
 
-def told_events(run: Run, flow: Flow) -> list[ToldEvent]:
+def slow_start_events(run: Run, flow: Flow) -> list[SlowStartEvent]:
     """The events of one flow in the order of the reports; empty if no module reports any."""
     table = run.table("slow_start")
     if table is None:
         return []
     start_ns = flow_start_ns(run, flow)
     rows = table.filter(pc.equal(table.column("flow"), flow.id)).to_pylist()
-    return [_told(row, flow, start_ns) for row in rows]
+    return [_slow_start_event(row, flow, start_ns) for row in rows]
 
 
-def told_runs(runs: list[tuple[Run, str]]) -> list[ToldRun]:
+def event_tables(runs: list[tuple[Run, str]]) -> list[EventTable]:
     """The runs whose modules reported something; each run comes with the name of its variant."""
     found = []
     for run, variant in runs:
-        flows = [told_events(run, flow) for flow in shown_flows(run.plan)] if run.plan else []
+        flows = [slow_start_events(run, flow) for flow in shown_flows(run.plan)] if run.plan else []
         rows = [row for events in flows for row in events[:_MOST_ROWS]]
         if rows:
-            found.append(ToldRun(run.name, variant, rows, sum(map(len, flows)) - len(rows)))
+            found.append(EventTable(run.name, variant, rows, sum(map(len, flows)) - len(rows)))
     return found
 
 
-def _told(row: dict[str, Any], flow: Flow, start_ns: int) -> ToldEvent:
+def _slow_start_event(row: dict[str, Any], flow: Flow, start_ns: int) -> SlowStartEvent:
     why = reason(row["reason"])
     bare = why.name == "none"
-    return ToldEvent(
+    return SlowStartEvent(
         flow=flow.name,
         time_ns=row["time_ns"],
         after_start_s=(row["time_ns"] - start_ns) / 1e9,
         event=event(row["event"]).words,
         why="" if bare else why.words,
-        quantity="" if _says_nothing(why, row) else measure_text(why.quantity(row["quantity"]) or 0, why.unit),
+        quantity="" if _has_no_number(why, row) else measure_text(why.quantity(row["quantity"]) or 0, why.unit),
         threshold="" if bare else _threshold_text(why, row["threshold"]),
         cwnd=row["cwnd_packets"],
         ssthresh="∞" if row["ssthresh_packets"] is None else significant(row["ssthresh_packets"]),
@@ -111,7 +111,7 @@ def _told(row: dict[str, Any], flow: Flow, start_ns: int) -> ToldEvent:
     )
 
 
-def _says_nothing(why: Reason, row: dict[str, Any]) -> bool:
+def _has_no_number(why: Reason, row: dict[str, Any]) -> bool:
     """Whether the event has no number worth showing: none at all, or a zero without a unit."""
     return row["quantity"] is None or (not why.unit and not row["quantity"])
 

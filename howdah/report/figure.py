@@ -18,7 +18,7 @@ from howdah.report.axis import RunAxis
 from howdah.report.band import CodedBand, PageBands
 from howdah.report.codec import EncodedColumn, encode, encode_integers, extremes, scale_of
 from howdah.report.drawn import ACROSS, BEYOND_EXIT, DECADE, FIGURES, PROCESSOR_FIGURES, PageFigure
-from howdah.report.event import ToldEvent, told_events
+from howdah.report.event import SlowStartEvent, slow_start_events
 from howdah.report.pathlimit import limits_of
 from howdah.report.sequence import SERIES, sequence_curves
 from howdah.report.source import Curve, Curves, Source, goodput_words, shown_us
@@ -167,7 +167,7 @@ def page_data(
         ACROSS,
         DECADE,
         BEYOND_EXIT,
-        [_noted(each, runs) for each in _figures(runs)],
+        [_with_note(each, runs) for each in _figures(runs)],
         dashes(),
         [CodedAxis(axis.name, axis.label, axis.values, axis.colours, axis.of_variants) for axis in axes],
         paths.coded,
@@ -184,7 +184,7 @@ def _figures(runs: list[Run]) -> list[PageFigure]:
     return [each for each in found if single or each.axis != "exit"]
 
 
-def _noted(figure: PageFigure, runs: list[Run]) -> PageFigure:
+def _with_note(figure: PageFigure, runs: list[Run]) -> PageFigure:
     """Give the goodput figure a note on how goodput was computed."""
     return replace(figure, note=goodput_words(runs)) if figure.id == "goodput" and runs else figure
 
@@ -255,7 +255,7 @@ def _run(
         course = curves.get("cwnd", {}).get(str(flow.id))
         if found is None and course is not None and len(course.time_ms):
             entry.span = [flow.start_us / 1e6, float(course.time_ms[-1]) / 1e3]
-        told = told_events(run, flow)
+        told = slow_start_events(run, flow)
         if told:
             entry.events = [
                 CodedEvent(each.time_ns / 1e9, each.cwnd, each.is_exit, each.label) for each in _thinned(told)
@@ -301,7 +301,7 @@ def _run(
     )
 
 
-def _thinned(told: list[ToldEvent]) -> list[ToldEvent]:
+def _thinned(told: list[SlowStartEvent]) -> list[SlowStartEvent]:
     """Keep every exit and about 300 other events, evenly chosen: an algorithm may report one event per ACK."""
     if len(told) <= _MOST_EVENTS:
         return told

@@ -34,31 +34,31 @@ def held(subject: Subject, *, left: bool) -> str:
     return held_words(kind, share, {name: of.median(name) for name in HELD_NUMBERS})
 
 
-def held_over(said: list[Subject], *, left: bool | None = None) -> list[str]:
+def held_over(subjects: list[Subject], *, left: bool | None = None) -> list[str]:
     """A sentence for each kind of limit that held some of the flows or groups back: where it did so most, and in how
     many cases.
 
     ``left`` as in :func:`held`; by default a flow left its start-up if it has an exit.
     """
     by_kind: dict[str, list[tuple[float, Subject, str]]] = {}
-    for each in said:
+    for each in subjects:
         kind, share = _most(each.of), each.of.median(HELD_SHARE)
         words = held(each, left=each.of.has(EXIT_PACKETS) if left is None else left)
         if words and kind is not None and share is not None:
             by_kind.setdefault(kind, []).append((share, each, words))
-    return [_sentence(found, said) for found in by_kind.values()]
+    return [_sentence(found, subjects) for found in by_kind.values()]
 
 
-def _sentence(found: list[tuple[float, Subject, str]], said: list[Subject]) -> str:
+def _sentence(found: list[tuple[float, Subject, str]], subjects: list[Subject]) -> str:
     least, (_, most, words) = min(share for share, _, _ in found), max(found, key=lambda each: each[0])
     several = {
-        "side": len({each.side for each in said}) > 1,
-        "place": len({each.place for each in said}) > 1,
-        "name": len({each.name for each in said}) > 1,
+        "side": len({each.side for each in subjects}) > 1,
+        "place": len({each.place for each in subjects}) > 1,
+        "name": len({each.name for each in subjects}) > 1,
     }
     where = [getattr(most, part) for part, differs in several.items() if differs and getattr(most, part)]
     if len(found) > 1:
-        where.append(f"{significant(100 * least, 2)} % or more in {len(found)} of {len(said)} cases")
+        where.append(f"{significant(100 * least, 2)} % or more in {len(found)} of {len(subjects)} cases")
     clause = f" ({'; '.join(where)})" if where else ""
     return f"{words[0].upper()}{words[1:]}{clause}."
 

@@ -28,10 +28,10 @@ from howdah.report.difference import HEADERS, difference_rows, differences
 from howdah.report.distribution import distribution_drawing, distributions
 from howdah.report.dotplot import DotPlot, dot_plot
 from howdah.report.drawing import dumbbell
-from howdah.report.event import told_runs
+from howdah.report.event import event_tables
 from howdah.report.exitstrip import ExitStrip, arrangements, exit_strip, scale_of
 from howdah.report.figure import page_data
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.origin import origins, value_text
 from howdah.report.overview import overview
 from howdah.report.pathfacts import first_point, path_facts, path_notes
@@ -39,9 +39,9 @@ from howdah.report.plot.style import key
 from howdah.report.plot.swept import place_title, place_words
 from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
 from howdah.report.results import is_many, sample, with_main_measures
-from howdah.report.section import answer, declared_figures, said_runs, shown_claims, without_data
+from howdah.report.section import answer, declared_figures, kernel_messages, shown_claims, without_data
 from howdah.report.source import Source, Summary
-from howdah.report.subject import CHECKING, subjects
+from howdah.report.subject import CHECKING, subjects_of
 from howdah.report.table import table
 from howdah.report.template import script_json, templates_of
 from howdah.report.transfer import completion_table
@@ -49,8 +49,8 @@ from howdah.report.variant import Variants, dashes
 
 _MOST_REASONS = 4
 _MOST_DIFFERENCES = 600  # rows of a page
-_LEAST_TRANSFERS = 10  # of a class of size in the table of completion times
-_FEW_STRIPS = 3  # which all have an axis of their own
+_FEWEST_TRANSFERS = 10  # of a class of size in the table of completion times
+_MOST_SEPARATE_STRIPS = 3  # which all have an axis of their own
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def render(
     across = axes(drawn, variants)
     data = page_data(drawn, source, variants, across, tell)
     results = table(ordinary, summaries, variants)
-    said = subjects(results)
+    subjects = subjects_of(results)
     linked = frozenset(run.name for run in data.runs)
     claims = shown_claims(experiments)
     return _template().render(
@@ -127,14 +127,14 @@ def render(
         drawings=drawings,
         facts=path_facts(planned),
         path_notes=path_notes(planned),
-        found=[*answer(claims), *found(results)],
-        answer=_answer(dot_plot(said, linked)),
-        differences=difference_rows(differences(said)[:_MOST_DIFFERENCES]),
+        found=[*answer(claims), *findings(results)],
+        answer=_answer(dot_plot(subjects, linked)),
+        differences=difference_rows(differences(subjects)[:_MOST_DIFFERENCES]),
         difference_headers=HEADERS,
-        arranged=[] if many else _strips(ordinary, variants, across),
-        stayed=_stayed(shown),
-        groups=[] if many else _groups(ordinary, variants),
-        completion=completion_table([] if many else ordinary, least=_LEAST_TRANSFERS).used(),
+        exit_strips=[] if many else _exit_strips(ordinary, variants, across),
+        no_exit_reasons=_no_exit_reasons(shown),
+        groups=[] if many else _group_distributions(ordinary, variants),
+        completion=completion_table([] if many else ordinary, least=_FEWEST_TRANSFERS).used(),
         many=overview(summed, variants) if many else None,
         curves_of=len(data.runs),
         declared=declared_figures(experiments),
@@ -144,8 +144,8 @@ def render(
         claims=claims,
         at_text=point_text,
         place_words=place_words,
-        told=told_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
-        said=said_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
+        event_tables=event_tables([(run, variants.key(run)) for each in drawn for run in each.runs]),
+        kernel_messages=kernel_messages([(run, variants.key(run)) for each in drawn for run in each.runs]),
         origins=replace(origins(runs), own=[]) if many else origins(runs),
         variants=variants.all,
         dashes=dashes(),
@@ -193,17 +193,17 @@ def _headline(runs: list[Run], variants: Variants) -> str:
     if points > 1:
         parts.append(f"{points} sweep points")
     each = " each" if len(counts) > 1 else ""
-    parts.append(f"{_ends(counts)} repetitions{each}" if max(counts) > 1 else f"one repetition{each}")
+    parts.append(f"{_range_text(counts)} repetitions{each}" if max(counts) > 1 else f"one repetition{each}")
     flows = [len(plan.flows) for plan in plans]
-    times = _ends((plan.duration_us for plan in plans), duration)
+    times = _range_text((plan.duration_us for plan in plans), duration)
     engines, kernels = sorted({plan.engine for plan in plans}), sorted({run.kernel for run in runs})
     return (
-        f"{', '.join(parts)}; {f'{_ends(flows)} flows' if max(flows) > 1 else 'one flow'} for {times}; "
+        f"{', '.join(parts)}; {f'{_range_text(flows)} flows' if max(flows) > 1 else 'one flow'} for {times}; "
         f"engine {', '.join(engines)}, kernel {', '.join(kernels[:3])}{' …' if len(kernels) > 3 else ''}"
     )
 
 
-def _ends(values: Iterable[int], words: Callable[[int], str] = str) -> str:
+def _range_text(values: Iterable[int], words: Callable[[int], str] = str) -> str:
     """``2 s``, or ``2 s to 8 s`` if the values differ."""
     found = sorted(set(values))
     return words(found[0]) if len(found) == 1 else f"{words(found[0])} to {words(found[-1])}"
@@ -221,7 +221,7 @@ def _amount_text(value: object) -> str:
     return value_text(value)
 
 
-def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
+def _group_distributions(experiments: list[Experiment], variants: Variants) -> list[Strip]:
     """Drawings of the distributions over the connections of groups; ``point`` is the heading."""
     found = []
     for shown in distributions(experiments, variants):
@@ -230,7 +230,7 @@ def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
     return found
 
 
-def _strips(experiments: list[Experiment], variants: Variants, across: list[RunAxis]) -> list[Strips]:
+def _exit_strips(experiments: list[Experiment], variants: Variants, across: list[RunAxis]) -> list[Strips]:
     arranged = [each for each in arrangements(experiments, variants, across) if each.strips]
     none = not any(row.marks for each in arranged for strip in each.strips for row in strip.rows)
     scale = scale_of(arranged)
@@ -243,14 +243,18 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[RunA
         strips = []
         above: ExitStrip | None = None
         for strip in [] if none else each.strips:
-            named = len(each.strips) <= _FEW_STRIPS or above is None or above.rows[0].full != strip.rows[0].full
-            ends = strip is each.strips[-1] or len(each.strips) <= _FEW_STRIPS
+            named = (
+                len(each.strips) <= _MOST_SEPARATE_STRIPS or above is None or above.rows[0].full != strip.rows[0].full
+            )
+            ends = strip is each.strips[-1] or len(each.strips) <= _MOST_SEPARATE_STRIPS
             drawn = [exit_strip(strip, scale, narrow=narrow, named=named, titled=ends) for narrow in (False, True)]
             strips.append(Strip(strip.title, *map(Markup, drawn)))
             above = strip
         receivers, differs = [], ""
         if value_of := rows.get(each.label):
-            rest = partial(_rest, variants, [axis for axis in across if axis.label != each.label], each is arranged[0])
+            rest = partial(
+                _shared_words, variants, [axis for axis in across if axis.label != each.label], each is arranged[0]
+            )
             differs = what_differs(runs, variants, value_of, each.label, rest)
             for measure in receiver_strips(runs, variants, value_of):
                 wide, other = (Markup(receiver_drawing(measure, scale.left, narrow=narrow)) for narrow in (False, True))
@@ -259,7 +263,7 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[RunA
     return [each for each in made if each.strips or each.receivers]
 
 
-def _stayed(runs: list[Run]) -> str | None:
+def _no_exit_reasons(runs: list[Run]) -> str | None:
     """The distinct reasons why flows of counting runs have no exit; None if no run counts."""
     counting = [run for run in runs if run.counts and run.plan]
     if not counting:
@@ -271,7 +275,7 @@ def _stayed(runs: list[Run]) -> str | None:
     return f"{'; '.join(list(why)[:_MOST_REASONS])}{more}"
 
 
-def _rest(variants: Variants, others: list[RunAxis], of_variants: bool, run: Run) -> str:
+def _shared_words(variants: Variants, others: list[RunAxis], of_variants: bool, run: Run) -> str:
     """What a run shares with the runs that differ from it in one axis alone, in words."""
     swept = [axis for axis in others if not axis.of_variants]
     place = [place_title(axis.name, axis.value_of(run)) for axis in swept if axis.value_of(run) != ABSENT]

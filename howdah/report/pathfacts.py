@@ -14,7 +14,7 @@ from howdah.record.result import Run
 from howdah.report.drawing import path_label, spread
 from howdah.report.origin import Fact
 
-_POLICED = "policer_drops_packets"
+_POLICER_DROPS = "policer_drops_packets"
 
 
 def first_point(runs: list[Run]) -> list[Plan]:
@@ -52,7 +52,7 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         Fact("Round trip", spread((each.rtt_us for each in paths), delay)),
         Fact("One way", f"{spread((each.forward_delay_us for each in paths), delay)} out, {back} back"),
         Fact("BDP", f"{spread((each.bdp_bytes for each in paths), size)}, {packets} packets of {path.frame_bytes} B"),
-        Fact("Buffer", f"{spread((p.buffer_bytes for p in paths), size)} ({spread(shares, _bdp)})"),
+        Fact("Buffer", f"{spread((p.buffer_bytes for p in paths), size)} ({spread(shares, _bdp_text)})"),
         Fact("Capacity", f"{rate(path.capacity_goodput_bits_per_second)} of goodput (MSS {path.mss_bytes} B)"),
     ]
     if path.queue != "fifo":
@@ -72,7 +72,7 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         changes = [*path.forward_loss_steps, *path.reverse_loss_steps]
         facts.append(Fact("Loss changes", f"{len(changes)}, at most {significant(max(c[1] for c in changes) * 100)} %"))
     if path.policer is not None:
-        facts.append(Fact("Policer", _policed(path.policer, runs)))
+        facts.append(Fact("Policer", _policer_text(path.policer, runs)))
     if path.middlebox is not None:
         facts.append(Fact("Middlebox", ", ".join(middlebox_words(path.middlebox))))
     if path.early_us:
@@ -83,7 +83,7 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         segments = f", gso_max_segs {path.gso_max_segs}" if path.gso_max_segs is not None else ""
         facts.append(Fact("Senders", f"{rate(path.sender_interface_bits_per_second)}{segments}"))
     if (own := next(host_queues(plans[0]), None)) is not None:
-        facts.append(Fact("Queue of senders", _dropped(queue_words(own.queue), "host_queue_drops_packets", runs)))
+        facts.append(Fact("Queue of senders", _with_drops(queue_words(own.queue), "host_queue_drops_packets", runs)))
     for name, of in (("Random loss", path.losses(ahead=True)), ("Random loss back", path.losses(ahead=False))):
         if of.ratio:
             bursts = "" if of.burst_packets is None else f", in bursts of {significant(of.burst_packets)} packets"
@@ -94,27 +94,27 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         drawn = f"mean {delay(path.jitter.mean_us)}, deviation {delay(path.jitter.deviation_us)}"
         facts.append(Fact("Delay of each packet", f"{drawn}, at most {delay(path.jitter.largest_us)}: some overtake"))
     if path.delay_variation:
-        facts.append(Fact("Delay variation", _variation(path.delay_variation)))
+        facts.append(Fact("Delay variation", _variation_text(path.delay_variation)))
     initial = sorted({flow.initial_window_packets for flow in plans[0].flows})
     facts.append(Fact("Initial window", f"{', '.join(map(str, initial))} packets"))
     behaviours = dict.fromkeys(flow.receiver_name for run in runs if run.plan for flow in run.plan.flows)
     if [*behaviours] != ["linux"]:
-        facts.append(Fact("Receivers", ", ".join(_behaviour(name) for name in behaviours)))
+        facts.append(Fact("Receivers", ", ".join(_receiver_text(name) for name in behaviours)))
     return facts
 
 
-def _behaviour(name: str) -> str:
+def _receiver_text(name: str) -> str:
     if name not in RECEIVERS:
         return f"{name} (a stack of its own)"
     return f"{name} (emulated)" if RECEIVERS[name].emulated else name
 
 
-def _policed(policer: Policer, runs: list[Run]) -> str:
+def _policer_text(policer: Policer, runs: list[Run]) -> str:
     what = f"{rate(policer.rate_bits_per_second)}, {size(policer.burst_bytes)} at once"
-    return _dropped(what, _POLICED, runs)
+    return _with_drops(what, _POLICER_DROPS, runs)
 
 
-def _dropped(what: str, metric: str, runs: list[Run]) -> str:
+def _with_drops(what: str, metric: str, runs: list[Run]) -> str:
     """``what``, followed by the number of packets dropped in the counting runs of the first point."""
     same = [run for run in runs if run.counts and run.point == runs[0].point]
     dropped = [row.number for run in same for row in run.metrics if row.metric == metric]
@@ -124,11 +124,11 @@ def _dropped(what: str, metric: str, runs: list[Run]) -> str:
     return f"{what}; it dropped {spread(known, significant)} packets" + (" a run" if len(known) > 1 else "")
 
 
-def _bdp(share: float) -> str:
+def _bdp_text(share: float) -> str:
     return f"{significant(share, 3)} BDP"
 
 
-def _variation(variation: DrawnVariation) -> str:
+def _variation_text(variation: DrawnVariation) -> str:
     """The drawn delay variation: ``exponential; reverse: mean 10.57 ms, at most 60 ms``."""
     parts = [str(variation.asked.get("distribution", "drawn"))]
     for direction, values in variation.drawn.items():

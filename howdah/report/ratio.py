@@ -10,7 +10,7 @@ from howdah.number import between, significant
 from howdah.report.repeated import DIGITS
 from howdah.report.subject import Subject, places, sides
 
-MOST_TOLD = 4  # sides that get a clause each; of more, the two that differ most are named
+MOST_NAMED = 4  # sides that get a clause each; of more, the two that differ most are named
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Ratio:
 
     place: str
     paired: Statistic
-    is_of_nothing: bool
+    is_zero: bool
 
     @property
     def value(self) -> float:
@@ -57,33 +57,33 @@ def ratio(mine: Subject, other: Subject, metric: str) -> Ratio | None:
     found = difference(mine.of.numbers.get(metric, {}), other.of.numbers.get(metric, {}))
     if found is None or found.ratios is None:
         return None
-    nothing = mine.of.is_nothing(metric) and other.of.is_nothing(metric)
+    nothing = mine.of.is_zero(metric) and other.of.is_zero(metric)
     return Ratio(mine.place, found.ratios, nothing)
 
 
-def against(said: list[Subject], *wording: Wording) -> list[str]:
+def compare_with_first(subjects: list[Subject], *wording: Wording) -> list[str]:
     """Sentences that compare every other side with the first, over all places that have both. A measure that is 0
     everywhere is not compared.
 
     With many sides, only those with the least and the greatest ratio of the first measure are named.
     """
-    names = sides(said)
-    at = {(each.side, each.place): each for each in said}
+    names = sides(subjects)
+    at = {(each.side, each.place): each for each in subjects}
     found: dict[str, list[tuple[Wording, list[Ratio]]]] = {}
     for side in names[1:]:
         for each in wording:
             ratios = [
                 one
-                for place in places(said)
+                for place in places(subjects)
                 if (mine := at.get((side, place))) and (first := at.get((names[0], place)))
                 if (one := ratio(mine, first, each.metric)) is not None
             ]
-            if any(not one.is_of_nothing for one in ratios):
+            if any(not one.is_zero for one in ratios):
                 found.setdefault(side, []).append((each, ratios))
-    if len(found) >= MOST_TOLD:
+    if len(found) >= MOST_NAMED:
         order = sorted(found, key=lambda side: statistic([one.value for one in found[side][0][1]]).median)
         found = {side: found[side] for side in dict.fromkeys((order[0], order[-1]))}
-    is_value = any(not each.is_variant for each in said)
+    is_value = any(not each.is_variant for each in subjects)
     sentences = []
     for side, measures in found.items():
         words = [

@@ -66,7 +66,7 @@ class Repeated:
         found = self.statistic(name)
         return None if found is None else found.median
 
-    def is_nothing(self, name: str) -> bool:
+    def is_zero(self, name: str) -> bool:
         """Whether the measure is 0 in every repetition, not only in the median."""
         return name in self.numbers and not any(self.numbers[name].values())
 

@@ -92,7 +92,7 @@ _MOST_RUNS = 20
 
 
 @dataclass(frozen=True)
-class SaidRun:
+class KernelMessages:
     """The kernel messages of one run. Each of ``lines`` is a time of the kernel's clock in seconds and a text;
     ``left_out`` counts the messages beyond those."""
 
@@ -102,7 +102,7 @@ class SaidRun:
     left_out: int
 
 
-def said_runs(runs: list[tuple[Run, str]]) -> list[SaidRun]:
+def kernel_messages(runs: list[tuple[Run, str]]) -> list[KernelMessages]:
     """The first 20 runs whose kernel logged messages; each run comes with the name of its variant."""
     found = []
     for run, variant in runs:
@@ -119,5 +119,5 @@ def said_runs(runs: list[tuple[Run, str]]) -> list[SaidRun]:
         except (OSError, ValueError, LookupError, TypeError):
             continue
         if lines:
-            found.append(SaidRun(run.name, variant, lines, left_out))
+            found.append(KernelMessages(run.name, variant, lines, left_out))
     return found[:_MOST_RUNS]

@@ -7,7 +7,7 @@ from howdah.algorithm import ALGORITHMS
 from howdah.number import duration, listed, significant
 from howdah.report.completion import NOTHING_LOST
 from howdah.report.heldback import held, held_over
-from howdah.report.ratio import MOST_TOLD, Wording, against
+from howdah.report.ratio import MOST_NAMED, Wording, compare_with_first
 from howdah.report.repeated import (
     CAUSE,
     DIGITS,
@@ -49,10 +49,10 @@ def has_exit(subject: Subject) -> bool:
     return subject.of.has(EXIT, EXIT_PACKETS)
 
 
-def startup(said: list[Subject]) -> list[str]:
+def startup(subjects: list[Subject]) -> list[str]:
     """The sentences on the first flow of each side and place."""
     first: dict[tuple[str, str], Subject] = {}
-    for each in said:
+    for each in subjects:
         first.setdefault((each.side, each.place), each)
     shown = list(first.values())
     if not shown:
@@ -65,7 +65,7 @@ def startup(said: list[Subject]) -> list[str]:
     elif len(shown) == 1:
         sentences = [_alone(shown[0])]
     else:
-        sentences = [_side_by_side(shown) if len(shown) <= MOST_TOLD else _extremes(shown)]
+        sentences = [_side_by_side(shown) if len(shown) <= MOST_NAMED else _extremes(shown)]
         sentences += _ratios(shown) if len(shown) == 2 else []
     if any(each.others for each in shown):
         name = shown[0].name
@@ -133,7 +133,7 @@ def _unknown(each: Subject) -> str:
 
 
 def _lost(each: Subject, *, short: bool = False) -> str:
-    text = "nothing" if each.of.is_nothing(LOST) else each.of.quantity(LOST)
+    text = "nothing" if each.of.is_zero(LOST) else each.of.quantity(LOST)
     return text.replace(" packets", "").replace(" packet", "") if short else text
 
 
@@ -177,12 +177,12 @@ def _queue(each: Subject) -> str:
     return f", with up to {duration(wait_us)} of queue" if wait_us > _LONG_QUEUE_RTTS * each.path.rtt_us else ""
 
 
-def _side_by_side(said: list[Subject]) -> str:
+def _side_by_side(subjects: list[Subject]) -> str:
     """The first clause in full, the others without repetition."""
     clauses: list[str] = []
     left = ""
     lost = False
-    for each in said:
+    for each in subjects:
         clause = each.side
         exit_text = _exit(each)
         if exit_text:
@@ -200,77 +200,77 @@ def _side_by_side(said: list[Subject]) -> str:
     return f"{'; '.join(clauses)}."
 
 
-def _extremes(said: list[Subject]) -> str:
+def _extremes(subjects: list[Subject]) -> str:
     """For many sides at one place: which left first and last, and which retransmitted least and most."""
     parts = []
-    with_exit = sorted((each for each in said if each.of.has(EXIT)), key=lambda each: each.of.median(EXIT) or 0)
+    with_exit = sorted((each for each in subjects if each.of.has(EXIT)), key=lambda each: each.of.median(EXIT) or 0)
     if with_exit:
         first, last = with_exit[0], with_exit[-1]
         parts.append(
             f"{first.side} left slow start earliest, at {_exit(first)}, and {last.side} latest, at {_exit(last)}"
         )
-    lost = sorted((each for each in said if each.of.has(LOST)), key=lambda each: each.of.median(LOST) or 0)
+    lost = sorted((each for each in subjects if each.of.has(LOST)), key=lambda each: each.of.median(LOST) or 0)
     if lost:
         parts.append(f"{lost[0].side} retransmitted least ({_lost(lost[0])}), {lost[-1].side} most, {_lost(lost[-1])}")
-    stayed = [each.side for each in said if not has_exit(each)]
+    stayed = [each.side for each in subjects if not has_exit(each)]
     if stayed:
         verb = "has" if len(stayed) == 1 else "have"
         parts.append(f"{listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} {verb} no exit")
     return f"{'; '.join(parts)}."
 
 
-def _ratios(said: list[Subject]) -> list[str]:
+def _ratios(subjects: list[Subject]) -> list[str]:
     """Compare the sides with the first: windows and retransmissions, and if no flow left its start-up also goodput."""
-    window = EXIT if any(each.of.has(EXIT) for each in said) else EXIT_PACKETS
+    window = EXIT if any(each.of.has(EXIT) for each in subjects) else EXIT_PACKETS
     wording = [Wording(window, *_LEFT), _AGAIN]
-    if not any(has_exit(each) for each in said):
+    if not any(has_exit(each) for each in subjects):
         wording.append(_RATE)
-    return against(said, *wording)
+    return compare_with_first(subjects, *wording)
 
 
-def _over_places(said: list[Subject]) -> list[str]:
+def _over_places(subjects: list[Subject]) -> list[str]:
     """Compare the sides at each place of the sweep, then say where some of them have no exit."""
-    count = len(places(said))
+    count = len(places(subjects))
     without = []
-    for side in sides(said)[:MOST_TOLD]:
-        stayed = [each for each in said if each.side == side and not has_exit(each)]
+    for side in sides(subjects)[:MOST_NAMED]:
+        stayed = [each for each in subjects if each.side == side and not has_exit(each)]
         if stayed:
             number = "each" if len(stayed) == count else str(len(stayed))
             without.append(
                 f"{side} {_stay(stayed[0])} (at {number} of {count} sweep points, the first {stayed[0].place})"
             )
-    sentences = [*_ratios(said), *([f"{'; '.join(without)}."] if without else [])]
-    counted = [each.of for each in said if each.of.has(LOST)]
-    if counted and all(each.is_nothing(LOST) for each in counted):
+    sentences = [*_ratios(subjects), *([f"{'; '.join(without)}."] if without else [])]
+    counted = [each.of for each in subjects if each.of.has(LOST)]
+    if counted and all(each.is_zero(LOST) for each in counted):
         sentences.append(NOTHING_LOST)
     return sentences or [f"Over {count} sweep points nothing can be compared."]
 
 
-def _ranges(said: list[Subject]) -> str:
+def _ranges(subjects: list[Subject]) -> str:
     """For one side over the sweep: the places where it left earliest and latest."""
-    first = said[0]
-    stayed = [each for each in said if not has_exit(each)]
-    left = _range(said, EXIT, f"left {_left(first)} at")
+    first = subjects[0]
+    stayed = [each for each in subjects if not has_exit(each)]
+    left = _range(subjects, EXIT, f"left {_left(first)} at")
     parts = [left or _stay(first)]
     if stayed and left:
         parts[0] += f", has no exit at {len(stayed)} of them"
-    lost = _range(said, LOST, "retransmitted", placed=False)
+    lost = _range(subjects, LOST, "retransmitted", placed=False)
     if lost:
         parts.append(lost)
-    if not left and (rate := _range(said, GOODPUT, "moved")):
+    if not left and (rate := _range(subjects, GOODPUT, "moved")):
         parts.append(rate)
-    return f"Over {len(places(said))} sweep points {first.side} {listed(parts)}."
+    return f"Over {len(places(subjects))} sweep points {first.side} {listed(parts)}."
 
 
-def _range(said: list[Subject], name: str, verb: str, *, placed: bool = True) -> str:
+def _range(subjects: list[Subject], name: str, verb: str, *, placed: bool = True) -> str:
     """``left slow start at 0.6 BDP (round-trip time 20 ms) to 1.15 BDP (round-trip time 240 ms)``."""
-    known = sorted((each for each in said if each.of.has(name)), key=lambda each: each.of.median(name) or 0.0)
+    known = sorted((each for each in subjects if each.of.has(name)), key=lambda each: each.of.median(name) or 0.0)
     if not known:
         return ""
     low, high = (each.of.quantity(name, spread=False) for each in (known[0], known[-1]))
     if low == high:
-        where = f" ({known[0].place})" if placed and len(known) == 1 < len(said) else ""
-        return f"{verb} {'nothing' if all(each.of.is_nothing(name) for each in known) else low}{where}"
+        where = f" ({known[0].place})" if placed and len(known) == 1 < len(subjects) else ""
+        return f"{verb} {'nothing' if all(each.of.is_zero(name) for each in known) else low}{where}"
     if not placed:
         return f"{verb} {significant(known[0].of.median(name) or 0.0, DIGITS)} to {high}"
     return f"{verb} {low} ({known[0].place}) to {high} ({known[-1].place})"

@@ -59,7 +59,7 @@ class Subject:
         return known is not None and known.base == _BBR
 
 
-def subjects(table: Table) -> list[Subject]:
+def subjects_of(table: Table) -> list[Subject]:
     """The subjects of the runs that count, in table order. Runs that check the traffic generator are left out unless
     there are no others."""
     blocks = [block for _, of_point in table.points for block in of_point if block.count and block.rows]
@@ -134,10 +134,10 @@ def _value(name: str, block: Block) -> str:
     return with_value(name, value) if value else f"no {field_name(name)}"
 
 
-def sides(said: list[Subject]) -> list[str]:
+def sides(subjects: list[Subject]) -> list[str]:
     """The sides in order; the others are compared with the first."""
-    return list(dict.fromkeys(each.side for each in said))
+    return list(dict.fromkeys(each.side for each in subjects))
 
 
-def places(said: list[Subject]) -> list[str]:
-    return list(dict.fromkeys(each.place for each in said))
+def places(subjects: list[Subject]) -> list[str]:
+    return list(dict.fromkeys(each.place for each in subjects))

@@ -12,9 +12,9 @@ from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.table import swept
 from howdah.report.difference import PairedRow, difference_data
 from howdah.report.ending import results
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.source import Group, TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 from howdah.report.transfer import CompletionRow, completion_data
 
 
@@ -60,9 +60,9 @@ def result_data(experiments: list[Experiment]) -> ResultData:
     table = results(experiments, source)
     return ResultData(
         experiments=[experiment.name for experiment in experiments],
-        found=found(table),
+        found=findings(table),
         rows=[row for experiment in shown for row in _rows(experiment, source)],
-        differences=difference_data(subjects(table)),
+        differences=difference_data(subjects_of(table)),
         completion=completion_data(experiments),
         left_out=[
             LeftOut(run=run.name, verdict=run.verdict_name, why=_why(run))

@@ -14,7 +14,7 @@ from howdah.number import significant
 from howdah.profile.experiment import sections_of_experiment
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment
-from howdah.report.contrast import contrasts, leading
+from howdah.report.contrast import contrasts, headline_measures
 from howdah.report.dotplot import side_styles
 from howdah.report.ending import results
 from howdah.report.paper.line import DASHES, MARKS
@@ -24,7 +24,7 @@ from howdah.report.plot.limit import Curve, Frame, placed
 from howdah.report.plot.model import Panel, Picture, PlotAxis, PlotLine
 from howdah.report.plot.scale import Scale, Tick
 from howdah.report.source import TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,13 +79,13 @@ def declared(section: FigureSection, experiment: Experiment) -> Picture:
 
 def difference_figure(experiments: list[Experiment]) -> Picture:
     """A dot for each side at each point: its ratio to the first side. Raises HowdahError if nothing is compared."""
-    said, metrics = leading(subjects(results(experiments, TableSource())))
-    everything = contrasts(said, metrics)
+    subjects, metrics = headline_measures(subjects_of(results(experiments, TableSource())))
+    everything = contrasts(subjects, metrics)
     found = [each for each in everything if each.has_ratio]
     if not found:
         raise HowdahError("there are no two sides to compare")
     places = list(dict.fromkeys(each.place for each in found))[:_MOST_ROWS]
-    looks = side_styles(said)
+    looks = side_styles(subjects)
     panels = []
     for metric in dict.fromkeys(each.metric.name for each in found):
         mine = [each for each in found if each.metric.name == metric and each.place in places]

@@ -101,15 +101,15 @@ def draw_cdf(figure: FigureSection, found: Distributions) -> Picture:
 
 def _line(each: CdfLine, measure: Measure) -> PlotLine:
     median = "" if each.middle is None else f"median {significant(each.middle * measure.factor)} {measure.unit}"
-    said = f"{each.label}: {each.count} connections, {median}".strip()
+    spoken = f"{each.label}: {each.count} connections, {median}".strip()
     whole = 100 * each.count / (each.count + each.without)
     return PlotLine(
         each.label,
         each.style,
         [value * measure.factor for value in each.values],
         shares(len(each.values), whole),
-        title=said,
-        said=said,
+        title=spoken,
+        spoken=spoken,
     )
 
 

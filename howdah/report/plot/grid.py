@@ -206,7 +206,7 @@ def draw_grid(figure: FigureSection, experiment: AnyExperiment) -> Picture:
 
 def _line(grid: Grid, series: PanelSeries, at: dict[str, float]) -> PlotLine:
     found = PlotLine(series.label, series.style, list(at.values()), [])
-    said = {}
+    spoken = {}
     for x in at:
         each = series.samples[x]
         statistic = each.statistic
@@ -217,13 +217,13 @@ def _line(grid: Grid, series: PanelSeries, at: dict[str, float]) -> PlotLine:
         if statistic is None:
             found.y.append(math.nan)
             found.words.append(f"{series.label}, {x}: {each.why}" if each.runs else "")
-            said[x] = "missing"
+            spoken[x] = "missing"
         else:
-            said[x] = significant(grid.shown(statistic.mean))
+            spoken[x] = significant(grid.shown(statistic.mean))
             interval = f" ({between(*spread)})" if spread else ""
             found.y.append(grid.shown(statistic.mean))
-            found.words.append(f"{series.label}, {x}: {said[x]}{interval}, n = {statistic.count}")
-    found.said = f"{series.label}: {', '.join(f'{x} {said[x]}' for x in series.samples)}"
+            found.words.append(f"{series.label}, {x}: {spoken[x]}{interval}, n = {statistic.count}")
+    found.spoken = f"{series.label}: {', '.join(f'{x} {spoken[x]}' for x in series.samples)}"
     paper = grid.figure.paper.label if grid.figure.paper else ""
     for x in at:
         if x in series.printed:

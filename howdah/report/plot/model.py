@@ -34,7 +34,7 @@ class PlotLine:
     high: list[float] = field(default_factory=list)
     printed: list[tuple[float, float, str]] = field(default_factory=list)
     title: str = ""
-    said: str = ""
+    spoken: str = ""
     faint: bool = False
     look: LineLook | None = None
 
@@ -70,7 +70,7 @@ class Panel:
     @property
     def description(self) -> str:
         """The text for screen readers."""
-        return f"{self.words}. {'; '.join(line.said for line in self.lines) or 'nothing'}."
+        return f"{self.words}. {'; '.join(line.spoken for line in self.lines) or 'nothing'}."
 
 
 @dataclass(frozen=True)

@@ -81,12 +81,12 @@ def draw_time(figure: FigureSection, lines: TimeLines) -> Picture:
 
 def _line(each: TimelineCurve, names: list[str], factor: float, most: float) -> PlotLine:
     value = each.value * factor
-    said = f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}"
+    spoken = f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}"
     if each.series in _BELOW:
         value = np.where(value > most, np.nan, value)  # no bound yet
     faint = each.series in _BELOW and "cwnd" in names
     return PlotLine(
-        each.words, each.style, each.time_s.tolist(), value.tolist(), title=each.words, said=said, faint=faint
+        each.words, each.style, each.time_s.tolist(), value.tolist(), title=each.words, spoken=spoken, faint=faint
     )
 
 
