@@ -31,7 +31,7 @@ class RunAxis:
     of_variants: bool
     value_of: Callable[[Run], str]
 
-    def place(self, run: Run) -> int:
+    def index(self, run: Run) -> int:
         """The index of a run's value."""
         return self.values.index(self.value_of(run))
 

@@ -126,7 +126,7 @@ class PageBands:
         self._envelopes: dict[_Key, Envelope] = {}
 
     def _at(self, run: Run) -> tuple[int, ...]:
-        return tuple(axis.place(run) for axis in self._axes)
+        return tuple(axis.index(run) for axis in self._axes)
 
     def add(self, run: Run, curves: Curves) -> None:
         at = self._at(run)

@@ -32,7 +32,7 @@ _MOST_ROWS = 100
 
 
 @dataclass(frozen=True)
-class SlowStartEvent:
+class EventRow:
     """One event in words. ``time_ns`` counts from the epoch, ``after_start_s`` from the flow's start."""
 
     flow: str
@@ -67,18 +67,18 @@ class EventTable:
 
     run: str
     variant: str
-    rows: list[SlowStartEvent]
+    rows: list[EventRow]
     left_out: int
 
 
-def slow_start_events(run: Run, flow: Flow) -> list[SlowStartEvent]:
+def slow_start_events(run: Run, flow: Flow) -> list[EventRow]:
     """The events of one flow in the order of the reports; empty if no module reports any."""
     table = run.table("slow_start")
     if table is None:
         return []
     start_ns = flow_start_ns(run, flow)
     rows = table.filter(pc.equal(table.column("flow"), flow.id)).to_pylist()
-    return [_slow_start_event(row, flow, start_ns) for row in rows]
+    return [_event_row(row, flow, start_ns) for row in rows]
 
 
 def event_tables(runs: list[tuple[Run, str]]) -> list[EventTable]:
@@ -92,10 +92,10 @@ def event_tables(runs: list[tuple[Run, str]]) -> list[EventTable]:
     return found
 
 
-def _slow_start_event(row: dict[str, Any], flow: Flow, start_ns: int) -> SlowStartEvent:
+def _event_row(row: dict[str, Any], flow: Flow, start_ns: int) -> EventRow:
     why = reason(row["reason"])
     bare = why.name == "none"
-    return SlowStartEvent(
+    return EventRow(
         flow=flow.name,
         time_ns=row["time_ns"],
         after_start_s=(row["time_ns"] - start_ns) / 1e9,

@@ -130,7 +130,6 @@ def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
     marks = []
     absent = False
     full = 1.0
-    keys = [variant.key for variant in variants.all]
     for run in runs:
         assert run.plan is not None
         path = run.plan.path
@@ -150,7 +149,7 @@ def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
                 cause=cause_text(found.cause),
                 packets=found.cwnd_packets,
                 counts=run.counts,
-                variant=keys.index(variants.key(run)),
+                variant=variants.index(run),
             )
             marks.append(mark)
     return ExitRow(label, full, marks, _without(runs) if absent else "")

@@ -124,14 +124,13 @@ def _strips(
     runs: list[Run], variants: Variants, value_of: Callable[[Run], str], names: tuple[str, ...]
 ) -> list[ReceiverStrip]:
     known = known_metrics()
-    keys = [variant.key for variant in variants.all]
     found = []
     for name in names:
         metric = known[name]
         rows: dict[str, list[ReceiverMark]] = {}
         for run in runs:
             marks = rows.setdefault(value_of(run), [])
-            variant = keys.index(variants.key(run))
+            variant = variants.index(run)
             for row in run.metrics:
                 if row.metric == name and row.number is not None and row.flow is not None:
                     value = float(row.number) * metric.factor

@@ -87,6 +87,10 @@ class Variants:
         """The key, which is also the label, of a run's variant."""
         return self.of(run.algorithm, run.kernel, run.experiment)
 
+    def index(self, run: Run) -> int:
+        """The index of a run's variant."""
+        return [variant.key for variant in self.all].index(self.key(run))
+
     def of(self, algorithm: str, kernel: str, experiment: str) -> str:
         parts = [algorithm]
         if self.with_kernel:
