@@ -21,7 +21,7 @@ from howdah.report.plot.model import LineLook, Panel, PlotAxis, PlotLine
 from howdah.report.plot.style import Style, key, token
 from howdah.report.plot.svg import panel_svg
 from howdah.report.sequence import ACKED, ALLOWED, SACKED, SENT, SERIES
-from howdah.report.sequence import AGAIN as SENT_AGAIN
+from howdah.report.sequence import RETRANSMITTED as SENT_AGAIN
 
 START_UP, WHOLE = "start-up", "whole"
 SIZES = (Size(1160, 400, "wide"), Size(400, 330, "narrow"))

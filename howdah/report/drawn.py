@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from howdah.codec import OCCASIONAL
 from howdah.report.pathlimit import LIMITS
-from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, SENT, SERIES, SequencePart
+from howdah.report.sequence import ACKED, MOST_OVERLAID, RETRANSMITTED, SENT, SERIES, SequencePart
 from howdah.series import drawn_series
 
 _SERIES = drawn_series()
@@ -63,14 +63,14 @@ FIGURES = [
         unit="MB",
         series=list(SERIES),
         parts=list(SERIES.values()),
-        over=OVER_EACH_OTHER,
+        over=MOST_OVERLAID,
         limits=[],
         height=320,
         needs="tcp_probe records",
         note="From the first byte of data. A point is a segment that was sent again or is lost, where packets were "
         "captured, else a reading of the counters that say so. A bar is a SACK block of a captured ACK. Windows begin "
         "at what is acknowledged; a receive window far above it is not drawn. Of several runs or flows, "
-        f"{SENT}, {ACKED} and {AGAIN} are drawn.",
+        f"{SENT}, {ACKED} and {RETRANSMITTED} are drawn.",
     ),
     _figure(
         *(["cwnd", "ssthresh"], _NEEDS_EXIT),

@@ -19,12 +19,12 @@ _CELLS = 600  # across the sheet: a column of a paper has no more dots that are 
 _INK = 0.22  # of a band's colour, so that lines and other bands are seen through it
 
 
-def bands_of(lines: list[PaperLine], points: Points, until_s: float) -> list[tuple[PaperLine, Band]]:
+def bands_of(lines: list[PaperLine], points: Points, end_s: float) -> list[tuple[PaperLine, Band]]:
     """The lines whose repetitions differ, with their bands from the flow's start to ``until_s``."""
     found = []
     for line in lines:
-        envelope = Envelope(np.linspace(0.0, until_s, _CELLS + 1))
-        for run in line.alike if len(line.alike) > 1 else ():
+        envelope = Envelope(np.linspace(0.0, end_s, _CELLS + 1))
+        for run in line.repetitions if len(line.repetitions) > 1 else ():
             assert run.plan is not None
             flow = next((each for each in run.plan.flows if each.id == line.flow.id), None)
             curve = points(run, flow, flow_start_ns(run, flow) / 1e9) if flow else None

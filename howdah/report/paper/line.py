@@ -48,7 +48,7 @@ class PaperLine:
     x: Float64
     y: Float64
     exit: WindowExit | None = None
-    alike: tuple[Run, ...] = ()
+    repetitions: tuple[Run, ...] = ()
 
     @property
     def dash(self) -> Any:
@@ -59,11 +59,11 @@ class PaperLine:
         return MARKS[self.number % len(MARKS)]
 
 
-def shown_part(x: Float64, y: Float64, until_s: float | None) -> tuple[Float64, Float64]:
+def shown_part(x: Float64, y: Float64, end_s: float | None) -> tuple[Float64, Float64]:
     """The points from the start to ``until_s`` and the first one after it."""
     keep = x >= 0
-    if until_s is not None:
-        end = int(np.searchsorted(x, until_s, side="right")) + 1
+    if end_s is not None:
+        end = int(np.searchsorted(x, end_s, side="right")) + 1
         keep &= np.arange(len(x)) < end
     keep &= ~np.isnan(y)
     return x[keep], y[keep]
@@ -88,7 +88,7 @@ _WITHOUT_EXIT_RTTS = 12
 _BESIDE_EXITS_RTTS = 6  # of its own, of a line without an exit beside others that have one
 
 
-def until_s(lines: list[PaperLine], *, whole: bool) -> float | None:
+def end_s(lines: list[PaperLine], *, whole: bool) -> float | None:
     """The end of the start-up of all lines: a little after the last exit, and not before the first round trips of a
     line without one. For whole runs the end of the shown part; None means the last record."""
     if whole:
@@ -103,7 +103,7 @@ def until_s(lines: list[PaperLine], *, whole: bool) -> float | None:
     return _WITHOUT_EXIT_RTTS * rtt_s
 
 
-def last_s(lines: list[PaperLine], *, whole: bool) -> float:
+def axis_end_s(lines: list[PaperLine], *, whole: bool) -> float:
     """The end of the axis."""
-    until = until_s(lines, whole=whole)
+    until = end_s(lines, whole=whole)
     return until if until is not None else max(float(line.x[-1]) for line in lines if len(line.x))

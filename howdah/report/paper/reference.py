@@ -10,7 +10,7 @@ import sys
 
 from howdah.generated import between, docs_of, keep_current
 from howdah.report.paper.figures import NAMES
-from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
+from howdah.report.paper.panels import DRAWN_KINDS, PREFIX
 
 PAGE_NAME = "figures.md"
 BEGIN = "<!-- Made by `make references` from howdah/report/paper: do not edit below. -->"

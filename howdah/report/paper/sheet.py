@@ -64,7 +64,7 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "howdah",
     "savefig.dpi": _DOTS_PER_INCH,
 }
-LIMIT: dict[str, Any] = {"color": "#808080", "linewidth": 0.6, "linestyle": (0, (4, 2)), "zorder": 0}
+LIMIT_STYLE: dict[str, Any] = {"color": "#808080", "linewidth": 0.6, "linestyle": (0, (4, 2)), "zorder": 0}
 # Dates and versions of programs would make two files of the same figure differ.
 _WITHOUT: dict[str, dict[str, str | None]] = {
     "pdf": {"CreationDate": None, "Producer": None},
@@ -90,7 +90,7 @@ def parse_length_inches(text: str) -> float:
     return inches
 
 
-def drawing() -> Any:
+def require_matplotlib() -> Any:
     """Import matplotlib, an optional extra. Raises HowdahError if it is not installed."""
     try:
         import matplotlib as mpl
@@ -109,7 +109,7 @@ class FigureSheet:
     @contextmanager
     def styled(self) -> Iterator[None]:
         """Set matplotlib's print style for drawing and writing. Raises HowdahError without matplotlib."""
-        mpl = drawing()
+        mpl = require_matplotlib()
         with mpl.rc_context():
             mpl.rcdefaults()
             style: Any = _STYLE
@@ -151,25 +151,25 @@ _KEY_IN = 0.5  # the piece of line before a name, and the room behind it
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S)")
 
 
-def columns(labels: list[str], width_in: float) -> int:
+def legend_columns(labels: list[str], width_in: float) -> int:
     """The number of legend entries that fit side by side."""
     each_in = _KEY_IN + _LETTER_IN * max(len(line) for label in labels for line in label.split("\n"))
     return max(1, min(len(labels), int(width_in / each_in)))
 
 
-def entries(labels: list[str], width_in: float) -> list[str]:
+def legend_entries(labels: list[str], width_in: float) -> list[str]:
     """The names of a legend, broken into lines where they are wider than the sheet."""
-    return [broken(label, width_in - _KEY_IN) for label in labels]
+    return [wrapped(label, width_in - _KEY_IN) for label in labels]
 
 
-def lines_of_legend(labels: list[str], across: int) -> int:
+def legend_lines(labels: list[str], across: int) -> int:
     """The height of a legend with that many columns, in lines of text."""
     high = [label.count("\n") + 1 for label in labels]
     rows = -(-len(labels) // across)
     return max(sum(high[first : first + rows]) for first in range(0, len(high), rows))
 
 
-def broken(label: str, room_in: float) -> str:
+def wrapped(label: str, room_in: float) -> str:
     """Break a name into lines that fit the room; words stay whole, and numbers stay with their units."""
     fitting = max(8, int(room_in / _LETTER_IN))
     return textwrap.fill(_BEFORE_UNIT.sub("\u00a0", label), fitting, break_long_words=False, break_on_hyphens=False)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contents of a figure, independent of who draws it: lines on axes, limits, caption. Pages draw it as SVG
-(``svg.py``), ``howdah figure`` with matplotlib (``howdah/report/paper/plotted.py``)."""
+(``svg.py``), ``howdah figure`` with matplotlib (``howdah/report/paper/panels.py``)."""
 
 from __future__ import annotations
 
