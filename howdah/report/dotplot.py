@@ -204,39 +204,46 @@ def _row(
     one, half = scale.at(1.0), 13
     parts = [line(scale.first, middle, scale.last, middle, "rail")]
     parts.append(line(one, middle - half, one, middle + half, "limit"))
-    apart = min(6.0, ((_TALL_ROW if tall else _ROW) - 10) / max(len(row), 1))
+    if not row:
+        parts.append(text(scale.first, middle - 5, "not measured on both sides", "note", "start"))
+    offset = min(6.0, ((_TALL_ROW if tall else _ROW) - 10) / max(len(row), 1))
+    without = panel.without_ratio(row)
     for number, each in enumerate(row):
-        y = middle + (number - (len(row) - 1) / 2) * apart
-        about, ratios = each.of.around, each.of.ratios
-        without = panel.without_ratio(row)
-        words = _words(each)
         style = panel.styles[each.side]
         drawn = ""
-        if ratios is not None and ratios.median > 0:
-            if about is not None:
-                low, high = (scale.at(max(value, panel.least)) for value in (about.low, about.high))
-                drawn = f'<path d="M{low:.1f} {y:.1f}H{high:.1f}" class="whisker"/>'
-            drawn += mark(scale.at(ratios.median), y, style.shape, words, size=5.0)
+        if each.has_ratio:
+            drawn = _dot(each, panel, scale, middle + (number - (len(row) - 1) / 2) * offset)
         elif each in without:
             down = _LINE * (without.index(each) - (len(without) - 1 if tall else (len(without) - 1) / 2))
             level = down + (middle - 22 if tall else middle)
-            drawn = mark(end - _BOTH + 18, level, style.shape, words, size=5.0)
+            drawn = mark(end - _BOTH + 18, level, style.shape, _words(each), size=5.0)
             drawn += text(end, level + 4, _number(each), "note", "end")
-        group = f"<g {style.attributes}>{drawn}</g>"
-        if each.run in linked:
-            label = escape(f"{words}: curves of {each.run}", {'"': "&quot;"})
-            run = escape(each.run, {'"': "&quot;"})
-            group = f'<a href="#figures" data-run="{run}" aria-label="{label}">{group}</a>'
-        parts.append(group)
-        if panel.has_numbers:
-            shown = _number(each)
-            if tall:
-                parts.append(text(end, middle - 18, shown, "note", "end"))
-            else:
-                parts.append(text(end - _NUMBERS + 8, middle + 4.5, shown, "note", "start"))
-    if not row:
-        parts.append(text(scale.first, middle - 5, "not measured on both sides", "note", "start"))
+        parts.append(_link(f"<g {style.attributes}>{drawn}</g>", each, linked))
+        if panel.has_numbers and tall:
+            parts.append(text(end, middle - 18, _number(each), "note", "end"))
+        elif panel.has_numbers:
+            parts.append(text(end - _NUMBERS + 8, middle + 4.5, _number(each), "note", "start"))
     return parts
+
+
+def _dot(each: Contrast, panel: _Panel, scale: Scale, y: float) -> str:
+    """The median ratio, on a line that spans the range of the pairs."""
+    assert each.of.ratios is not None
+    whisker = ""
+    if (about := each.of.around) is not None:
+        low, high = (scale.at(max(value, panel.least)) for value in (about.low, about.high))
+        whisker = f'<path d="M{low:.1f} {y:.1f}H{high:.1f}" class="whisker"/>'
+    at = scale.at(each.of.ratios.median)
+    return whisker + mark(at, y, panel.styles[each.side].shape, _words(each), size=5.0)
+
+
+def _link(group: str, each: Contrast, linked: frozenset[str]) -> str:
+    """The group as a link to the curves of its run, if the page has them."""
+    if each.run not in linked:
+        return group
+    label = escape(f"{_words(each)}: curves of {each.run}", {'"': "&quot;"})
+    run = escape(each.run, {'"': "&quot;"})
+    return f'<a href="#figures" data-run="{run}" aria-label="{label}">{group}</a>'
 
 
 def _number(each: Contrast) -> str:

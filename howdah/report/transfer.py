@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -25,10 +27,10 @@ from howdah.report.plot.swept import place_words
 from howdah.report.tabular import Tabular
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
-MOST_OWN_CLASSES = 8  # where there are no more sizes, each is a class
+MOST_OWN_CLASSES = 8  # up to this many distinct sizes are a class each
 _TIME = "completion_time_s"
 _ALL = "all"
-EVERY_GROUP = "all groups"  # which no group can be called
+EVERY_GROUP = "all groups"  # no group can have this name
 _DIGITS = 3
 
 
@@ -49,6 +51,13 @@ class SizeClass:
     count: int = 0
     times_s: list[float] = field(default_factory=list)
     slowdowns: list[float] = field(default_factory=list)
+
+    def add(self, time_s: float | None, ideal_s: float | None) -> None:
+        """Count a transfer; ``time_s`` is None if it was not completed."""
+        self.count += 1
+        if time_s is not None:
+            self.times_s.append(time_s)
+            self.slowdowns += [] if ideal_s is None else [time_s / ideal_s]
 
     def times(self) -> dict[str, Quantile]:
         return {name: quantile(self.times_s, share) for name, share in SHARES.items()}
@@ -81,46 +90,60 @@ def size_classes(experiments: list[Experiment], limits_bytes: Sequence[int] = ()
     """
     runs = [run for each in without_controls(experiments) for run in each.runs if run.counts and run.plan is not None]
     sizes = sorted({size for run in runs for _flow, size, _time, _ideal in _transfers(run)})
-    bounds = {each: (each, each, size_words(each)) for each in sizes}
-    if limits_bytes:
-        bounds = {each: _between(sorted(limits_bytes), each, sizes[-1]) for each in sizes}
-    elif len(sizes) > MOST_OWN_CLASSES:
-        bounds = {each: _decade(each) for each in sizes}
-    found: dict[tuple[object, ...], SizeClass] = {}
+    bounds = _bounds(sizes, limits_bytes)
+    found: dict[_ClassKey, SizeClass] = {}
     for run in runs:
         transfers = list(_transfers(run))
-        of_groups = len({flow.group for flow, _size, _time, _ideal in transfers if flow.group is not None}) > 1
-        of_run = (run.experiment, run.point, run.algorithm, run.kernel)
+        several_groups = len({flow.group for flow, _size, _time, _ideal in transfers if flow.group is not None}) > 1
         for flow, size, time, ideal in transfers:
-            names = [flow.group or flow.name, *([EVERY_GROUP] if of_groups and flow.group is not None else [])]
-            for group, (least, most, words) in product(names, (bounds[size], (sizes[0], sizes[-1], _ALL))):
-                name = (*of_run, group, words == _ALL)
-                if (*name, least) not in found:
+            groups = [flow.group or flow.name, *([EVERY_GROUP] if several_groups and flow.group is not None else [])]
+            for group, (least, most, words) in product(groups, (bounds[size], (sizes[0], sizes[-1], _ALL))):
+                key = _ClassKey(run.experiment, run.point, run.algorithm, run.kernel, group, words == _ALL, least)
+                if key not in found:
                     about = (run.experiment, run.algorithm, run.kernel, swept(run.axes), group)
-                    found[*name, least] = SizeClass(*about, least, most, words)
-                one = found[*name, least]
-                one.count += 1
-                if time is not None:
-                    one.times_s.append(time)
-                    one.slowdowns += [] if ideal is None else [time / ideal]
-    several: dict[tuple[object, ...], int] = {}
-    for key in found:
-        several[key[:5]] = several.get(key[:5], 0) + 1
-    order = [{each: number for number, each in enumerate(dict.fromkeys(parts))} for parts in zip(*found, strict=True)]
-    keys = sorted(
-        found,
-        key=lambda key: (
-            *(order[part][key[part]] for part in range(4)),
-            key[4] == EVERY_GROUP,
-            order[4][key[4]],
-            *key[5:],
-        ),
-    )
-    kept = [found[key] for key in keys if found[key].words != _ALL or several[key[:5]] > 2]
+                    found[key] = SizeClass(*about, least, most, words)
+                found[key].add(time, ideal)
+    classes_of = Counter(key[:5] for key in found)
+    kept = [found[key] for key in _in_order(found) if not key.is_all or classes_of[key[:5]] > 2]
     for each in kept:
         each.times_s.sort()
         each.slowdowns.sort()
     return kept
+
+
+class _ClassKey(NamedTuple):
+    experiment: str
+    point: str
+    algorithm: str
+    kernel: str
+    group: str
+    is_all: bool
+    least_bytes: int
+
+
+def _bounds(sizes: list[int], limits_bytes: Sequence[int]) -> dict[int, tuple[int, int, str]]:
+    """The class of each size: its least and greatest size, and its name."""
+    if limits_bytes:
+        return {each: _between(sorted(limits_bytes), each, sizes[-1]) for each in sizes}
+    if len(sizes) > MOST_OWN_CLASSES:
+        return {each: _decade(each) for each in sizes}
+    return {each: (each, each, size_words(each)) for each in sizes}
+
+
+def _in_order(keys: Iterable[_ClassKey]) -> list[_ClassKey]:
+    """Sort by first appearance, with all groups together after single groups, and all sizes after single classes."""
+    keys = list(keys)
+    rank = [{value: number for number, value in enumerate(dict.fromkeys(part))} for part in zip(*keys, strict=True)]
+    return sorted(
+        keys,
+        key=lambda key: (
+            *(rank[part][key[part]] for part in range(4)),
+            key.group == EVERY_GROUP,
+            rank[4][key.group],
+            key.is_all,
+            key.least_bytes,
+        ),
+    )
 
 
 def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None]]:

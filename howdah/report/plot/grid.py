@@ -111,7 +111,7 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
     places = selection.values(figure.panels) if figure.panels else [""]
     reference = str(next(iter(figure.relative_to.values()), ""))
     panels: dict[str, list[PanelSeries]] = {}
-    everything: list[float] = []
+    numbers: list[float] = []
     for place in places:
         here = selection.where({figure.panels: place}) if figure.panels else selection
         by_line = {label: _samples(figure, here, label, values) for label in lines}
@@ -127,20 +127,23 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
             for label, found in by_line.items()
             if any(each.runs for each in found.values())
         ]
-        everything += [number for found in by_line.values() for each in found.values() for number in _numbers(each)]
-    if not everything:
-        reasons = dict.fromkeys(
-            each.why for panel in panels.values() for series in panel for each in series.samples.values() if each.runs
-        )
-        if not reasons:
-            raise NothingToDrawError("it has no published number")
-        error = NoNumberError if any(run.counts for run in selection.made) else NothingToDrawError
-        raise error(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
-    measure = measure_of(figure.y, base, everything)
-    for series in (each for panel in panels.values() for each in panel):
-        if not figure.relative_to:
-            series.printed = {x: number * measure.factor for x, number in series.printed.items()}
+        numbers += [number for found in by_line.values() for each in found.values() for number in _numbers(each)]
+    series = [each for panel in panels.values() for each in panel]
+    if not numbers:
+        raise _without_numbers(series, selection)
+    measure = measure_of(figure.y, base, numbers)
+    for each in series if not figure.relative_to else ():
+        each.printed = {x: number * measure.factor for x, number in each.printed.items()}
     return Grid(figure, swept(figure.x, values), measure, panels)
+
+
+def _without_numbers(series: list[PanelSeries], selection: Selection) -> NothingToDrawError:
+    """The error for a figure without a number: NoNumberError if runs count and give reasons."""
+    reasons = dict.fromkeys(sample.why for each in series for sample in each.samples.values() if sample.runs)
+    if not reasons:
+        return NothingToDrawError("it has no published number")
+    error = NoNumberError if any(run.counts for run in selection.made) else NothingToDrawError
+    return error(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
 
 
 def _samples(figure: FigureSection, here: Selection, label: str, values: list[str]) -> dict[str, PlotSample]:
