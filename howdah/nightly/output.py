@@ -33,10 +33,10 @@ from howdah.publish.openmetrics import openmetrics
 from howdah.record.directory import write_json
 from howdah.report.difference import difference_text
 from howdah.report.ending import results
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.results import read_shown
 from howdah.report.source import TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 from howdah.report.table import Table
 
 RANGES = ".ranges"  # separate from SUFFIX: a range of commits is not a series of nights
@@ -205,8 +205,8 @@ def mail(night: Night) -> str:
     for experiment in dict.fromkeys(cell.experiment for cell in sorted(failing, key=_order)):
         table = _results(night, experiment)
         if table is not None:
-            lines += _section(f"Findings in {experiment}", [_plain(sentence) for sentence in found(table)])
-            lines += _section(f"B − A in {experiment}", difference_text(subjects(table)).splitlines())
+            lines += _section(f"Findings in {experiment}", [_plain(sentence) for sentence in findings(table)])
+            lines += _section(f"B − A in {experiment}", difference_text(subjects_of(table)).splitlines())
     lines += _section("Problems", sorted(_plain(each) for each in night.problems))
     lines += [*_heading("Cells"), *_table(night), "", *_stat(night), ""]
     lines += _section("Kernels and paths", [_plain(f"{name}  {text}") for name, text in settings(night).items()])

@@ -22,7 +22,7 @@ from howdah.nightly.sheet import NightSheet, Value
 from howdah.nightly.work import MadeSheets
 from howdah.record.result import load_experiment
 from howdah.report.ending import results
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.source import TableSource
 from tests.experiment_factory import Scenario, make_experiment
 from tests.ktap_reader import read_ktap
@@ -199,7 +199,7 @@ def test_the_mail_says_of_what_fails_what_its_report_says(tmp_path: Path) -> Non
     made.runs = tmp_path / "runs"
     made.runs.mkdir()
     path = make_experiment(made.runs, Scenario(name=NAME, repetitions=1, flows=1, duration_s=2.0))
-    sentences = found(results([load_experiment(path)], TableSource()))
+    sentences = findings(results([load_experiment(path)], TableSource()))
     lines = mail(made).splitlines()
     begin = lines.index(f"Findings in {NAME}") + 2
     assert lines[begin : begin + len(sentences)] == sentences

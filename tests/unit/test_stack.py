@@ -16,7 +16,7 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import HowdahError, ProfileError
 from howdah.place import STACKS
 from howdah.profile.stack import read_stack, shipped_stacks
-from howdah.report.pathfacts import _behaviour
+from howdah.report.pathfacts import _receiver_text
 from tests.unit.profile_factory import make_one, make_plans
 
 LWIP = "receiver: {stack: lwip}\n"
@@ -168,8 +168,8 @@ def test_a_cluster_does_not_make_such_runs(tmp_path: Path) -> None:
 
 
 def test_the_report_names_it() -> None:
-    assert _behaviour("lwip") == "lwip (a stack of its own)"
-    assert _behaviour("no-sack") == "no-sack (emulated)"
+    assert _receiver_text("lwip") == "lwip (a stack of its own)"
+    assert _receiver_text("no-sack") == "no-sack (emulated)"
 
 
 def test_what_the_plan_says_of_a_sender(tmp_path: Path) -> None:
