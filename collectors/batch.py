@@ -20,8 +20,7 @@ class Batch:
         self.change(requests)
 
     def change(self, requests: list[tuple[int, bytes]]) -> None:
-        """Replace the requests. They are sent in parts, because all answers to a part wait in the socket's buffer
-        together."""
+        """Replace the requests. They are sent in parts, because all answers to a part wait in the socket's buffer."""
         self._questions = []
         for begin in range(0, len(requests), _MOST_AT_ONCE):
             part = requests[begin : begin + _MOST_AT_ONCE]
@@ -31,8 +30,7 @@ class Batch:
             self._questions.append((question, len(part)))
 
     def ask(self) -> list[bytes]:
-        """Return the answers as received, without those for objects that do not exist (a socket not yet open or
-        closed)."""
+        """Return the answers as received, without those for objects that do not exist (such as closed sockets)."""
         answers = []
         for question, count in self._questions:
             self._socket.send(question)

@@ -18,8 +18,7 @@ _WATCHED = ("netem", "howdah_wire", "howdah_hop")
 
 
 def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
-    """Return ``{node: [(interface, handle)]}`` of the hops' queues, the policer, the delay lines and the queues below
-    them."""
+    """Return ``{node: [(interface, handle)]}`` of hops' queues, the policer, delay lines and the queues below them."""
     found: dict[str, list[tuple[str, str]]] = {}
     calibration = plan.calibration
     bottleneck = (calibration.bottleneck_interface, calibration.bottleneck_handle)

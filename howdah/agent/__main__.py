@@ -31,8 +31,7 @@ def _allow_descriptors() -> None:
 
 
 def _kind(plan: Plan) -> type[AgentRun]:
-    """The class that runs the plan, whole or one kernel's part of it. Modules that the plan does not need stay
-    unloaded."""
+    """The class that runs the plan, whole or one kernel's part of it; imports no module that the plan does not need."""
     if plan.part is not None:
         from howdah.agent.kernel_part import KernelPartRun
 

@@ -18,8 +18,7 @@ _BYTES = 64
 
 
 def give_entropy(seed: int) -> None:
-    """Credit the kernel with 512 bits derived from the seed; the kernel hashes them. Raises OSError without the
-    privilege."""
+    """Credit the kernel with 512 bits that it derives from the seed. Raises OSError without the privilege."""
     content = f"howdah {seed}".encode().ljust(_BYTES, b"\0")
     pool = struct.pack("ii", len(content) * _BITS_A_BYTE, len(content)) + content
     with Path("/dev/random").open("wb", buffering=0) as device:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 
 class AgentError(Exception):
-    """``operation`` names what the agent was doing (a numbered operation, a flow, a phase); ``message`` says what
-    failed."""
+    """``operation`` names the agent's action (a numbered operation, a flow, a phase); ``message`` says what failed."""
 
     def __init__(self, operation: str, message: str) -> None:
         super().__init__(f"{operation}: {message}")

@@ -38,8 +38,7 @@ def align_to_tick(time_ns: int) -> int:
 
 
 class Loop:
-    """An event loop that runs actions in order of time; at equal times single actions before repeated ones, each in
-    order of registration."""
+    """Runs actions in order of time; at equal times single before repeated actions, each in order of registration."""
 
     def __init__(self, virtual_time: bool) -> None:
         self._virtual_time = virtual_time
@@ -59,8 +58,7 @@ class Loop:
     def every(self, interval_ns: int, first_ns: int, action: Action) -> int:
         """Run ``action`` at ``first_ns + k * interval_ns``, both rounded up to ticks; missed runs are skipped.
 
-        An interval shorter than a tick is kept, at the cost that the module's docstring names. Return a number for
-        ``cancel``.
+        An interval shorter than a tick is kept, at the cost named above. Return a number for ``cancel``.
         """
         if interval_ns >= TICK_NS:
             interval_ns, first_ns = align_to_tick(interval_ns), align_to_tick(first_ns)

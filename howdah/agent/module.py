@@ -111,7 +111,6 @@ def _check_loadable(operation: str, path: Path, loaded_as: str, parameters: dict
 
 
 def _refusal(error: OSError, given: str, messages: list[str]) -> str:
-    """Describe why the kernel refused a module, with its log."""
     with_ = f" with the parameters {given}" if given else ""
     log = "; the kernel's log: " + " / ".join(messages) if messages else ""
     hint = "; a .c file under modules would replace the one with this name" if error.errno == errno.EEXIST else ""
@@ -140,8 +139,7 @@ def _quoted(value: str) -> str:
 
 
 def _check_parameters(operation: str, module: str, parameters: dict[str, str]) -> None:
-    """Raise AgentError if a parameter's value in the kernel differs from the requested one. Skip parameters that cannot
-    be read."""
+    """Raise AgentError if a parameter's value in the kernel, where readable, differs from the requested one."""
     for name, asked in parameters.items():
         path = SYS_MODULE / module / "parameters" / name
         if not path.exists():

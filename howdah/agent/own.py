@@ -116,8 +116,7 @@ class OwnModules:
         return of_modules | of_bpf
 
     def watch(self, loop: Loop, first_ns: int, namespaces: Iterable[Namespace]) -> None:
-        """Count the modules' users at intervals from ``first_ns`` on; ``namespaces`` are those whose sockets may use
-        them."""
+        """Count the modules' users at intervals from ``first_ns`` on, in the sockets of ``namespaces``."""
         for namespace in namespaces if self._in_bpf else ():
             with namespace.entered():
                 self._diagnostics.append(open_diag())
@@ -125,8 +124,7 @@ class OwnModules:
             loop.every(_INTERVAL_NS, first_ns, self._count_uses)
 
     def and_count(self, start: Action) -> Action:
-        """Wrap the action that starts a flow so that it also counts: a short connection may end before the next
-        interval."""
+        """Make the start of a flow also count users: a short connection may end before the next interval."""
 
         def start_and_count(now: int) -> None:
             start(now)
@@ -160,8 +158,8 @@ class OwnModules:
 
 
 def uses(loaded_as: str) -> int:
-    """Return the number of holders of a module, among them sockets with its algorithm. Raises AgentError if the kernel
-    does not count."""
+    """Return how many hold a module, such as sockets with its algorithm. Raises AgentError if the kernel does not
+    count."""
     try:
         return int((SYS_MODULE / loaded_as / "refcnt").read_text(encoding="ascii"))
     except FileNotFoundError:

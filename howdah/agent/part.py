@@ -43,8 +43,7 @@ _LOCK = Path("/run/howdah-agent.lock")
 class StaggeredLoop(Loop):
     """A loop that delays repeated actions by ``share`` of their interval.
 
-    The machines' clocks agree, so virtual machines that share a processor would otherwise all need it at the same
-    instants.
+    The machines' clocks agree, and virtual ones that share a processor would all need it at the same instants.
     """
 
     def __init__(self, share: float) -> None:
@@ -177,8 +176,7 @@ class PartRun(AgentRun):
             raise AgentError("start", f"the start command arrived {late_ns / 1e6:.0f} ms late")
 
     def _wait_for_links(self, wiring: Wiring) -> None:
-        """Wait for carriers much longer than in one kernel: a wire's other end is on a machine that may still be
-        setting up."""
+        """Wait long for carriers: a wire's other end is on a machine that may still be setting up."""
         deadline = now_ns() + _LINKS_NS
         while idle := [
             f"{name}:{link.name}"
@@ -215,8 +213,7 @@ class PartRun(AgentRun):
         self._lateness.end()
 
     def _quiesce(self, wiring: Wiring) -> bool:
-        """Let the flows end and wait for the common instant. Return whether nothing moved on this machine just before
-        it."""
+        """Let the flows end and wait for the common instant. Return whether nothing moved here just before it."""
         calibration, path = self.plan.calibration, self.plan.path
         end_us = calibration.after_us if calibration.enabled else self.plan.duration_us
         margin_ns = -_SILENCE_NS if calibration.enabled else _UNCALIBRATED_NS + path.holding_us * 1000

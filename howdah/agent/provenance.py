@@ -69,8 +69,7 @@ _TC: dict[str, tuple[str, ...]] = {"tc": ("tc", "-V")}
 
 
 def sysctls(namespaces: dict[str, Namespace], operations: list[Operation]) -> dict[str, dict[str, str]]:
-    """Return ``{node: {name: value}}`` of the sysctls that matter to TCP and of all that the plan sets; node ``*`` is
-    the whole kernel."""
+    """Return ``{node: {name: value}}`` of TCP's sysctls and all that the plan sets; node ``*`` is the kernel."""
     chosen: dict[str, dict[str, None]] = {"*": dict.fromkeys(_KERNEL_WIDE)}
     for node in namespaces:
         chosen[node] = dict.fromkeys(_ALWAYS_RECORDED)
@@ -122,7 +121,6 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, NodeQueues]:
 
 
 def _record_of(kind: type[_Shown], row: Mapping[str, Any]) -> _Shown:
-    """Return the fields of a row of tc that the record has."""
     return kind(**{field.name: row[field.name] for field in fields(kind) if field.name in row})
 
 
@@ -147,7 +145,6 @@ def _filters(namespace: Namespace, name: str) -> list[ShownFilter]:
 
 
 def _policers(namespace: Namespace, names: list[str]) -> dict[str, list[ShownPolicer]]:
-    """A node's policers by interface; empty if it has none."""
     buckets = {
         name: [ShownPolicer(*each) for each in policers(namespace.netlink, namespace.index(name))] for name in names
     }
@@ -255,8 +252,7 @@ def with_kernel(record: AgentRecord) -> AgentRecord:
 
 
 def boot_parameters(command_line: str) -> dict[str, str]:
-    """Parse the boot parameters of modules and built-in code (words like ``tcp_cubic.hystart=0``; the last of a name
-    counts).
+    """Parse the boot parameters of modules and built-in code (like ``tcp_cubic.hystart=0``); of a name the last counts.
 
     The rest of the command line is dropped: it has paths of the machine that made the run.
     """

@@ -229,7 +229,6 @@ class AgentRun:
         return loaded
 
     def _record_provenance(self, wiring: Wiring, loaded: list[str]) -> None:
-        """Record the state of kernel, modules and network that the flows will find."""
         plan, namespaces = self.plan, wiring.namespaces
         built_in = [name.partition(".")[0] for name in plan.kernel_parameters]
         self.report = provenance.with_kernel(self.report)

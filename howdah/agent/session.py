@@ -80,8 +80,7 @@ class AgentSession:
             raise AgentError("session", "the engine is gone") from None
 
     def wait(self, kind: str) -> SessionQuestion:
-        """Answer questions about the clock until a message of this kind arrives. Raises AgentError if the engine stops
-        the run or is gone."""
+        """Answer questions about the clock until a message of this kind arrives. Raises AgentError if none will."""
         while True:
             for message in self._read():
                 if message.ask == kind:
@@ -95,8 +94,7 @@ class AgentSession:
         self._read()
 
     def _read(self) -> list[SessionQuestion]:
-        """Return the engine's messages other than questions about the clock, which are answered. Blocks until input
-        arrives."""
+        """Return the engine's messages but questions about the clock, which are answered. Blocks until one arrives."""
         data = os.read(self._asks, _READ_BYTES)
         received_ns = now_ns()
         if not data:

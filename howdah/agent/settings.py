@@ -42,8 +42,7 @@ class Settings:
         return self.restore()
 
     def write(self, path: Path, value: str) -> None:
-        """Write a setting and keep its old value. Raises OSError if the setting does not exist or the kernel refuses
-        the value."""
+        """Write a setting and keep its old value. Raises OSError if it is missing or the kernel refuses the value."""
         before = read_file(str(path)).strip()
         if before.split() == value.split():
             return

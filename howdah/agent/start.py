@@ -68,8 +68,7 @@ class Bundle:
         return spec_from_file_location(name, source, loader=_Loader(name, source, (self._file, count, begin)))
 
     def load_always(self) -> None:
-        """Execute the modules that every run needs. Skip a submodule until its package is loaded: the package imports
-        it."""
+        """Execute the modules that every run needs. A submodule whose package is not loaded is left to the package."""
         for name in self._always:
             package, _, own = name.rpartition(".")
             if name in sys.modules or (package and package not in sys.modules):

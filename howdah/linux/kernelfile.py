@@ -16,8 +16,7 @@ def sysctl_path(name: str) -> str:
 
 
 def read_raw(descriptor: int) -> bytes:
-    """Return the present content of an open /proc file. The descriptor keeps showing the namespace in which it was
-    opened."""
+    """Return the content of an open /proc file, as of the namespace in which it was opened."""
     parts = []
     offset = 0
     while part := os.pread(descriptor, _READ_BYTES, offset):

@@ -46,8 +46,7 @@ _HUNG = ("INFO: task ", " blocked for more than")
 
 @planned
 class KernelMessage:
-    """A message: ``number`` counts messages since boot, ``time_us`` is the kernel's clock, and level 0 is the most
-    severe."""
+    """A message: ``number`` counts from boot, ``time_us`` is the kernel's clock, level 0 is the most severe."""
 
     level: int
     number: int

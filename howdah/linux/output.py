@@ -103,8 +103,7 @@ class Progress:
     """progress.json: the phase, and the elapsed and total time of the run, both from the guest's boot.
 
     The file is written in place with constant length: replacing it would cost a guest six times as much, and would make
-    its host write to disk. A reader may see a mixture of two versions and must then read again, as Life and the others
-    do.
+    its host write to disk. A reader may see a mixture of two versions and must then read again.
     """
 
     def __init__(self, output: Output, of_us: int) -> None:

@@ -121,11 +121,10 @@ def _digits(value: float, sign: str = "") -> str:
 
 
 def compare_measure(name: str, unit: str, values: Pairs) -> list[Comparison]:
-    """Compare a measure between two kernels: none to two comparisons, whose outcome depends on the p-values of all
-    cells.
+    """Compare a measure between two kernels: none to two comparisons, whose outcome depends on all cells' p-values.
 
-    A measure that some repetitions lack is compared twice: how often it exists, and its value in the repetitions in
-    which both nights have it.
+    A measure that some repetitions lack is compared twice: how often it exists, and its values where both nights have
+    it.
     """
     metric, _, flow = name.partition("@")
     had, has = (sum(pair[side] is not None for pair in values) for side in (0, 1))

@@ -152,8 +152,7 @@ class Range:
 
     @contextmanager
     def opened(self, start: Commit) -> Iterator[None]:
-        """Lock the work tree for the block, made if necessary. It is removed at the end; built kernels stay in the
-        cache.
+        """Lock the work tree for the block, made if necessary and removed at the end; built kernels stay in the cache.
 
         The build tree stays too, so the next range compiles only differences from this one's last commit.
         """

@@ -227,8 +227,7 @@ class Night:
         return str(self.baseline) if self.span is None else self.span.baseline
 
     def look(self, cell: CellResult) -> str:
-        """The command that runs the cell's experiment alone, with a report; for a range, the command that shows the
-        commit."""
+        """The command that runs the cell's experiment alone, with a report; for a range, one that shows the commit."""
         if self.span is not None:
             return self.span.look(cell.experiment)
         series = next((one for one in self.suite.series if one.name == cell.experiment), None)
@@ -296,8 +295,7 @@ class Night:
 
 
 def _untold(cell: CellResult, tests: int) -> str | None:
-    """Why a cell's comparisons could not have proven any change of a primary measure among this many ``tests``; None if
-    they could."""
+    """Why a cell could not have proven any change of a primary measure among this many ``tests``; None if it could."""
     if cell.is_new or cell.is_gone or cell.problem is not None:
         return None
     if cell.comparisons and all(each.outcome == "equal" for each in cell.comparisons):

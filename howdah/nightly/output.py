@@ -259,7 +259,6 @@ def _results(night: Night, experiment: str) -> Table | None:
 
 
 def _plain(text: str) -> str:
-    """Put text on one line, without terminal control characters."""
     return one_line(text).strip()
 
 
@@ -272,8 +271,7 @@ def _table(night: Night) -> list[str]:
 
 
 def _stat(night: Night) -> list[str]:
-    """A summary like that of ``git diff --stat``: for each cell the numbers of measures that are worse, not proven and
-    better, and their sums."""
+    """A summary like ``git diff --stat``: each cell's numbers of worse, not proven and better measures, and sums."""
     cells = sorted(night.cells, key=_order)
     counts = [tuple(len(cell.of(*outcomes)) for _sign, _word, outcomes in _SIGNS) for cell in cells]
     scale = min(1.0, _STAT_COLUMNS / max((*map(sum, counts), 1)))

@@ -121,8 +121,7 @@ class Power(FilePart):
 
 @dataclass(frozen=True)
 class _BaselinePart:
-    """The source of simulated nights: an experiment's baseline, those of its cells that the suite has, and its primary
-    measures."""
+    """The source of simulated nights: an experiment's baseline, its cells in the suite, and its primary measures."""
 
     sheet: NightSheet
     slugs: list[str]
@@ -270,12 +269,10 @@ class _Drawn:
                 yield name
 
     def compare(self) -> CellResult:
-        """Compare the two nights like real ones."""
         return self._compared(*([each.metrics for each in side] for side in (self.before, self.after)))
 
     def planted(self, unplanted: CellResult, name: str, factor: float) -> CellResult:
-        """Return the result with tonight's measure ``name`` multiplied by ``factor``. Only that measure is compared
-        again."""
+        """Return the result with tonight's measure ``name`` multiplied by ``factor``; only that is compared again."""
         before = [{name: each.metrics.get(name)} for each in self.before]
         after = [_scaled(each.metrics, name, factor) for each in self.after]
         again = iter(self._compared(before, after).comparisons)
@@ -283,7 +280,6 @@ class _Drawn:
         return replace(unplanted, comparisons=kept)
 
     def _compared(self, before: list[dict[str, Value]], after: list[dict[str, Value]]) -> CellResult:
-        """Compare two nights with these measures; all repetitions count."""
         tonight = self._sheet(after, "baseline" if self.kernel == "the same" else "tonight")
         (found,) = compare_sheets(self._sheet(before, "baseline"), tonight, [self.slug], self.part.measures)
         return found
@@ -299,8 +295,7 @@ class _Drawn:
 
 
 def _places(drawn: list[_Drawn], plant: Plant) -> list[tuple[int, str]]:
-    """Return where a change can be planted: positions of cells, and names of the measure. Raises HowdahError if
-    nowhere."""
+    """Where a change can be planted: positions of cells, and names of the measure. Raises HowdahError if nowhere."""
     found = [(index, name) for index, each in enumerate(drawn) for name in each.names(plant.metric)]
     if not found:
         raise HowdahError(

@@ -197,7 +197,6 @@ def _value(value: Any) -> Value:
 
 
 def _why(run: Run) -> str:
-    """Why a run does not count."""
     if run.counts:
         return ""
     if run.problem:

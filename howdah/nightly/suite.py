@@ -252,7 +252,6 @@ def _profile(path: Path, document: Document, index: int, item: ItemSection) -> t
 
 
 def _as_yaml(value: Any) -> str:
-    """Format a value in YAML's flow style, from which it can be read back."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -271,8 +270,8 @@ def _slug(kernel: str) -> str:
 
 
 def chosen(suite: Suite, only: list[str]) -> Wanted:
-    """Return the cells that ``--only`` selects: slugs by experiment, None for all its cells. Raises UsageError for an
-    unknown name.
+    """Return the cells that ``--only`` selects: slugs by experiment, None for all. Raises UsageError for an unknown
+    name.
 
     A name is that of an item, of an experiment, or of a cell: ``EXPERIMENT/CELL``.
     """
@@ -327,8 +326,7 @@ SUITE_SCHEMA = DOCS / SUITE_SCHEMA_NAME  # exists in a checkout and in a wheel
 
 
 def suite_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a suite. ``howdah nightly`` checks whether its profiles and claims exist, and which of
-    the measures can be compared."""
+    """JSON Schema (2020-12) of a suite. It leaves to ``howdah nightly`` which profiles, claims and measures exist."""
     schema = plain_schema(SuiteSection.model_json_schema(), {})
     item = schema["$defs"]["ItemSection"]["properties"]
     item["set"]["propertyNames"] = {"pattern": rf"^({'|'.join(Scenario.model_fields)})(\.[^.]+)*$"}

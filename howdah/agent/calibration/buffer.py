@@ -261,8 +261,7 @@ def filled_bytes(calibration: Calibration) -> int:
 
 
 def choose_load(plan: Plan) -> tuple[BufferLoad | None, list[int]]:
-    """Return the load of each sender and the indices of the targets whose senders are used; no load if all senders
-    together are too slow."""
+    """Return each sender's load and the indices of the targets whose senders send; no load if all are too slow."""
     calibration = plan.calibration
     by_sender = {target.sender: number for number, target in enumerate(calibration.targets)}
     for count in range(1, len(by_sender) + 1):

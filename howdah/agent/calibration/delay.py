@@ -51,7 +51,7 @@ class Probes:
         self.sender.sendto(NUMBER.pack(number), (self.destination, PROBE_PORT))
 
     def arrived_ns(self) -> list[tuple[int, int]]:
-        """Return number and time of each probe that arrived."""
+        """Number and time of each probe that arrived."""
         if self.receiver is None:
             return []
         return [(arrival.number, arrival.time_ns) for arrival in arrivals(self.receiver)]
@@ -96,8 +96,7 @@ class DelayMeasurement:
                 opened.close()
 
     def result(self) -> TargetDelays:
-        """Return the target's entry in calibration-*.json: [minimum, median, maximum] of each direction, null if no
-        probe arrived."""
+        """The target's entry in calibration-*.json: [minimum, median, maximum] of each direction, or null."""
         forward, reverse = self._forward.delays_ns(), self._reverse.delays_ns()
         self.sent = 2 * PROBES
         self.received = len(forward) + len(reverse)
@@ -116,8 +115,7 @@ def target_delays(
 
 
 def base_ns(delays_ns: list[int], *, early: bool) -> int | None:
-    """The delay of a packet that waits in no queue. ``early``: some packets overtake, fewer than half, so take the
-    median."""
+    """The delay of a packet that waits in no queue. ``early``: less than half of them overtake; take the median."""
     if not delays_ns:
         return None
     return median_low(delays_ns) if early else min(delays_ns)

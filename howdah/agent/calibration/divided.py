@@ -56,8 +56,7 @@ class EndsRecord:
 
 
 def record_ends(plan: Plan, local: dict[str, Namespace], loop: Loop, start_ns: int) -> EndsRecord:
-    """Run a calibration that starts at ``start_ns`` and lasts its whole phase; return what the hosts of this kernel
-    observed."""
+    """Run a calibration that starts at ``start_ns`` and lasts its whole phase; return this kernel's observations."""
     calibration = plan.calibration
     targets = calibration.targets
     measured = send_probes(plan.path, targets, local, loop, start_ns, early=bool(calibration.early_us))

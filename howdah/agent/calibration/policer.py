@@ -16,14 +16,12 @@ _MARGIN_NS = 50 * MS
 
 
 def wait_until_full(policer: Policer | None, loop: Loop) -> None:
-    """Wait until the policer's bucket is full."""
     if policer is not None:
         loop.run_until(now_ns() + policer.full_us * 1000)
 
 
 def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> PolicerTrain | None:
-    """Return the entry ``policer`` of calibration-*.json, with times from the first frame; None if the plan does not
-    measure it."""
+    """Return the entry ``policer`` of calibration-*.json, with times from the first frame; None if not planned."""
     policer, calibration = plan.path.policer, plan.calibration
     if policer is None or not policer.packets:
         return None

@@ -37,7 +37,6 @@ def make_endpoint(driver: str, role: str, limit_bytes: int = 0) -> TrafficEndpoi
 
 
 def _algorithm_of(connection: socket.socket) -> str:
-    """The kernel's name of the congestion control that a socket uses."""
     name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, _NAME_BYTES)
     return name.partition(b"\0")[0].decode("ascii", "replace")
 

@@ -19,8 +19,7 @@ _RECEIVE_BUFFER_BYTES = 1 << 20
 
 
 class DatagramFlow(FlowDriver):
-    """Two connected sockets, open from the start of the run; the sending one is attached to the kernel source during a
-    burst."""
+    """Two connected sockets, open from the run's start; the sending one is attached in the kernel during a burst."""
 
     kind = "UDP"
 

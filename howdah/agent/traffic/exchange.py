@@ -103,8 +103,7 @@ class ExchangeEndpoint(PythonEndpoint):
 
 
 class ExchangeFlow(GeneratedFlow):
-    """A flow whose receiver connects and sends requests, and whose sender answers; times in ``transactions`` count from
-    the epoch."""
+    """A flow whose receiver connects and sends requests that the sender answers; its record has ``transactions``."""
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)

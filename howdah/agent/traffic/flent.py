@@ -42,8 +42,7 @@ def filter_script(program: str) -> str:
 
 
 def flent_command(flow: Flow, directory: Path) -> list[str]:
-    """The command for one stream over the flow's time, with its ports and its algorithm, without delays before and
-    after."""
+    """The command for one stream over the flow's time, with its ports and algorithm, and no delay around it."""
     seconds = max((flow.stop_us - flow.start_us) // 1_000_000, 1)
     peer = f"{flow.destination_address} --port {flow.destination_port} -Z {flow.kernel_algorithm}"
     parameters = {

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection of a group of flows: opened at its start and closed by both ends when done, so that hundreds cost
-little."""
+"""A connection of a group of flows: opened at its start and closed when done, so that hundreds cost little."""
 
 from __future__ import annotations
 

@@ -25,8 +25,7 @@ _UNSUPPORTED = ("program", "http", "exchange", "datagram_bytes", "group")
 def make_half(
     description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output
 ) -> HalfFlow | HalfIperf3Flow:
-    """Return the driver of a flow's end on this machine. Raises AgentError for traffic whose ends cannot be on two
-    machines."""
+    """Return the driver of a flow's end on this machine. Raises AgentError for traffic that needs both ends here."""
     if description.traffic == "iperf3":
         return HalfIperf3Flow(description, namespaces, loop, output)
     wrong = [name for name in _UNSUPPORTED if getattr(description, name) is not None]
@@ -37,8 +36,7 @@ def make_half(
 
 
 class HalfFlow(ConnectedFlow):
-    """One end of a connected flow: the opener connects when the flow starts, the other end listens from before the
-    epoch."""
+    """One end of a connected flow: the opener connects at the flow's start, the other listens before the epoch."""
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)

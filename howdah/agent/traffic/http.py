@@ -40,8 +40,7 @@ _ACKNOWLEDGED_AT = 120  # offset of tcpi_bytes_acked in struct tcp_info
 
 @dataclass(frozen=True)
 class SocketCounters:
-    """The counters of the server's socket: segments, acknowledged bytes (including the answers' headers), and its
-    algorithm."""
+    """The server's socket: its segments, acknowledged bytes (including the answers' headers), and algorithm."""
 
     segments: Segments | None
     acknowledged_bytes: int

@@ -19,8 +19,7 @@ _DAY_US = 86_400_000_000
 
 
 def client_command(flow: Flow) -> list[str]:
-    """The command of one curl that makes all requests of a flow over one connection, with the plan's ports and
-    addresses."""
+    """The command of one curl that makes all requests of a flow over one connection, with the plan's addresses."""
     http = flow.http
     assert http is not None
     url = f"http://{flow.source_address}:{flow.source_port}/{OBJECT}"

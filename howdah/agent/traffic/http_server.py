@@ -67,8 +67,7 @@ class HttpServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, address: str, port: int, object_bytes: int) -> None:
-        """Write the configuration and a sparse object, and start nginx; ``is_listening`` says when it accepts
-        connections."""
+        """Write the configuration and a sparse object, and start nginx; ``is_listening`` says when it is ready."""
         place = _PLACE / str(self._flow)
         root = place / "root"
         root.mkdir(parents=True)

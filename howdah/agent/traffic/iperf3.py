@@ -70,8 +70,7 @@ def sent_file(flow: Flow) -> Path:
 
 
 def poll_ns(rtt_us: int) -> int:
-    """The interval at which sockets are polled: a small part of a round trip, which bounds the error of a transfer's
-    times."""
+    """The interval of polling sockets: a small part of a round trip, which bounds the error of a transfer's times."""
     return min(max(rtt_us * 1000 // _POLLS_PER_RTT, _SHORTEST_POLL_NS), _LONGEST_POLL_NS)
 
 

@@ -144,7 +144,6 @@ class ProgramFlow(FlowDriver):
             self._loop.at(now + _POLL_NS, self._poll_wire)
 
     def _read_totals(self) -> tuple[InterfaceTotals, InterfaceTotals]:
-        """Read the interface counters of the sender's and the receiver's host."""
         flow = self.description
         return interface_totals(self._namespaces[flow.sender]), interface_totals(self._namespaces[flow.receiver])
 
@@ -155,7 +154,7 @@ class ProgramFlow(FlowDriver):
             self._wait_for_rest(now)
 
     def _poll_connection(self, now: int) -> None:
-        """Poll until the client's planned port appears; with another port continue, since another connection may move
+        """Poll until the client's planned port appears; with another port continue, as another connection may move
         more."""
         if self._end_ns is not None:
             return

@@ -160,8 +160,7 @@ class PythonEndpoint:
 
 
 def _child(connection: socket.socket, report: int, work: Callable[[], Transferred]) -> None:
-    """Run ``work`` in the child and exit; never return. Keeps no descriptor of the agent but the socket, the report and
-    standard error."""
+    """Run ``work`` and exit; never return. Keeps only the socket, the report and standard error of the descriptors."""
     try:
         syscall.die_with_parent(signal.SIGKILL)
         kept = sorted({2, connection.fileno(), report})

@@ -109,7 +109,6 @@ class StackFlow(StackEnd):
         self._choose_algorithm(self._opening)
 
     def _states(self) -> tuple[Transferred, Transferred]:
-        """The source's state and the sink's, which is what the program reported."""
         source, _ = super()._states()
         report = self._program.report
         done = report.ended_ns is not None
@@ -144,7 +143,6 @@ class StackSenderFlow(StackEnd):
         self._program.send("stop")
 
     def _states(self) -> tuple[Transferred, Transferred]:
-        """The source's state, which is what the program reported, and the sink's."""
         _, sink = super()._states()
         report = self._program.report
         self._connected_ns = report.connected_ns

@@ -50,8 +50,7 @@ class StackInterface:
         self._run(label, namespace, *rule, "add", "priority", str(_OWN_PRIORITY), *chosen, "lookup", table)
 
     def _settings(self) -> list[tuple[str, str]]:
-        """Sysctls by which the host forwards, accepts its own address from the stack, and answers the stack's ARP at
-        once."""
+        """Sysctls with which the host forwards, accepts its own address from the stack, and answers its ARP at once."""
         own = f"conf/{self.name}"
         return [
             ("ip_forward", "1"),

@@ -101,7 +101,6 @@ class MininetWiring(NetlinkWiring):
         return own
 
     def _enter(self, node: str, interface: str) -> None:
-        """Move an interface of the machine into a Mininet node."""
         from mininet.link import Intf
 
         Intf(interface, node=self._net[node])

@@ -98,7 +98,6 @@ class NetlinkWiring:
         self._adoption.note_host(self.namespaces[node], interface)
 
     def _enter(self, node: str, interface: str) -> None:
-        """Move an interface of the machine into a host."""
         assert self._adoption is not None
         self._adoption.move(self.namespaces[node], interface)
 

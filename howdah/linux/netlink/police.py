@@ -60,13 +60,11 @@ def police_request(index: int, rate_bits_per_second: int, burst_bytes: int) -> b
 
 
 def add_policer(netlink: NetlinkSocket, index: int, rate_bits_per_second: int, burst_bytes: int) -> None:
-    """Add a policer to an interface that has clsact."""
     netlink.request(RTM_NEWTFILTER, police_request(index, rate_bits_per_second, burst_bytes), NLM_F_CREATE | NLM_F_EXCL)
 
 
 def parse_policer(payload: bytes) -> tuple[int, int] | None:
-    """Return rate (bits per second) and burst (bytes) of the policer in an RTM_NEWTFILTER answer; None for another
-    filter."""
+    """Return rate (bits per second) and burst (bytes) of an RTM_NEWTFILTER answer's policer; None for other filters."""
     outer = parse_attributes(payload[_TCMSG.size :])
     options = parse_attributes(outer.get(_TCA_OPTIONS, b""))
     actions = parse_attributes(options.get(_MATCHALL_ACT, b"")) if outer.get(_TCA_KIND) == b"matchall\0" else {}

@@ -95,7 +95,6 @@ def qdisc_request(index: int, parent: str, handle: str, discipline: Discipline) 
 
 
 def class_request(index: int, parent: str, classid: str, kind: str, of_class: Discipline) -> bytes:
-    """A request for a class of a discipline of that kind."""
     return header(index, classid, parent) + text(TCA_KIND, kind) + nested(_TCA_OPTIONS, of_class.encode())
 
 

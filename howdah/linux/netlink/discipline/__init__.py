@@ -21,8 +21,7 @@ def discipline(kind: str) -> type[Discipline]:
 
 
 def make_discipline(kind: str, options: Mapping[str, Any]) -> Discipline:
-    """Return a discipline with the options of a plan. Raises ValueError for an unknown kind, TypeError for wrong
-    options."""
+    """Return a discipline with a plan's options. Raises ValueError for an unknown kind, TypeError for wrong options."""
     return discipline(kind)(**options)
 
 

@@ -87,8 +87,7 @@ class Choke(HopQueue):
     @classmethod
     def causes(cls, statistics: bytes) -> dict[str, int]:
         """Drops by cause, as ``tc -s`` prints them. ``early``: by probability, or above the upper threshold. ``pdrop``:
-        the queue was full. ``matched``: a packet and the one drawn from the queue were of one flow, and both were
-        dropped."""
+        the queue was full. ``matched``: of pairs of packets of one flow, one of them drawn from the queue."""
         if len(statistics) < _STATISTICS.size:
             return {}
         counted, full, other, _marked, matched = _STATISTICS.unpack_from(statistics)

@@ -48,8 +48,7 @@ class Fq(Attributes, HostQueue):
 
     @classmethod
     def causes(cls, statistics: bytes) -> dict[str, int]:
-        """``of_one_flow``: drops at the limit of one flow. ``throttled``: how often a flow had to wait for its pacing
-        time."""
+        """``of_one_flow``: drops at one flow's limit. ``throttled``: how often a flow waited for its pacing time."""
         if len(statistics) < _STATISTICS.size:
             return {}
         _gc, _priority, _retransmitted, throttled, of_one_flow = _STATISTICS.unpack_from(statistics)

@@ -33,8 +33,7 @@ class GredParameters(EarlyParameters):
 
 @planned
 class Gred(HopQueue):
-    """GRED with two virtual queues, of unmarked and of marked packets. In rio mode queues of one priority share the
-    mean."""
+    """GRED with virtual queues for unmarked and marked packets. In rio mode queues of one priority share the mean."""
 
     kind: ClassVar[str] = "gred"
     name: ClassVar[str] = "gred"

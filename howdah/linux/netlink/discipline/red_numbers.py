@@ -96,8 +96,7 @@ def _weight_log(least_packets: float, burst: int) -> int | None:
 
 
 def _idle(ewma_log: int, packet_bytes: int, rate_bits_per_second: int) -> tuple[int, list[int]]:
-    """Compute the idle table: while no packet arrives, the mean falls as if packets of ``packet_bytes`` left at the
-    rate."""
+    """The idle table: while no packet arrives, the mean falls as if packets of ``packet_bytes`` left at the rate."""
     packet_ticks = math.ceil(packet_bytes * 8e9 / rate_bits_per_second / TICK_NS)
     decay = -math.log(1 - 2.0**-ewma_log) / max(packet_ticks, 1)
     idle_log = 0
