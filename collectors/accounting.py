@@ -71,8 +71,7 @@ class Marks:
 def traffic_marks(namespaces: dict[str, Namespace]) -> Marks:
     """Read the transmit counters of all interfaces and all backlogs.
 
-    The backlog of a wire between kernels is what left here minus what arrived elsewhere, so alone it only shows
-    changes.
+    The backlog of a wire between kernels is what left here minus what arrived elsewhere: alone, it only shows changes.
     """
     sent: list[int] = []
     queued = 0

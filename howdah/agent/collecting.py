@@ -46,8 +46,8 @@ class Collecting:
             self._collectors.append(PcapCollector(surroundings, collect.pcap))
 
     def start(self, loop: Loop, now: int, epoch_ns: int) -> None:
-        """Start the collectors and schedule their samples. Raises AgentError if one cannot run, because a run must have
-        all data that the plan names."""
+        """Start the collectors and schedule their samples. Raises AgentError if one cannot run: a run needs all its
+        data."""
         for collector in self._collectors:
             with _naming_collector(collector):
                 collector.check()
@@ -73,8 +73,7 @@ class Collecting:
 
 
 def collector_class(name: str) -> type[IntervalCollector]:
-    """Import an interval collector by its file's name; installed packages' files are beside howdah's. Raises AgentError
-    for an unknown name."""
+    """Import an interval collector, howdah's or a package's, by its file's name. Raises AgentError if unknown."""
     try:
         found: type[IntervalCollector] = importlib.import_module(f"collectors.interval.{name}").COLLECTOR
     except ModuleNotFoundError as error:

@@ -15,8 +15,7 @@ _ALARM_LINES = 60  # an alarm with the lines below it: registers and call trace
 
 
 class KeptLog:
-    """Writes kernel messages to the file. Beyond 1 MiB it keeps only alarms and counts the rest, because a module may
-    log each packet.
+    """Writes kernel messages to the file; beyond 1 MiB only alarms, because a module may log each packet.
 
     The file grows during the run, so that it survives a kernel that dies.
     """

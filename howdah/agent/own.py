@@ -158,8 +158,7 @@ class OwnModules:
 
 
 def uses(loaded_as: str) -> int:
-    """Return how many hold a module, such as sockets with its algorithm. Raises AgentError if the kernel does not
-    count."""
+    """Return how many hold a module, such as sockets with its algorithm. Raises AgentError if nobody counts them."""
     try:
         return int((SYS_MODULE / loaded_as / "refcnt").read_text(encoding="ascii"))
     except FileNotFoundError:

@@ -20,13 +20,12 @@ from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop, wait_for_silence
 from howdah.agent.module import describe_modules, set_parameters
-from howdah.agent.run import AgentRun, print_problems
+from howdah.agent.run import AgentRun, links_without_carrier, print_problems
 from howdah.agent.session import SESSION_FORMAT, AgentSession, SessionWord
 from howdah.agent.timer_lateness import TimerLateness
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import remove_stale
-from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentFailure
@@ -99,8 +98,8 @@ class PartRun(AgentRun):
             lock.close()
 
     def _lock_machine(self) -> TextIO:
-        """Lock the machine and remove what a killed run left. Raises AgentError while another run holds the lock: the
-        two would share NICs and namespaces."""
+        """Remove what a killed run left. Raises AgentError while another run, with the same NICs and namespaces, goes
+        on."""
         lock = _LOCK.open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -178,12 +177,7 @@ class PartRun(AgentRun):
     def _wait_for_links(self, wiring: Wiring) -> None:
         """Wait long for carriers: a wire's other end is on a machine that may still be setting up."""
         deadline = now_ns() + _LINKS_NS
-        while idle := [
-            f"{name}:{link.name}"
-            for name, namespace in wiring.namespaces.items()
-            for link in links(namespace.netlink)
-            if link.up and not link.running
-        ]:
+        while idle := links_without_carrier(wiring):
             now = now_ns()
             if now > deadline:
                 raise AgentError("setup", f"no carrier on {', '.join(idle)} after {_LINKS_NS / SECOND:.0f} s")

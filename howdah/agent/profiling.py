@@ -37,8 +37,7 @@ _ACKNOWLEDGED = b"ack\n"
 
 
 class Profiling:
-    """The profiling of one run: ``prepare`` with the network, ``start`` before the flows, ``stop`` after them,
-    ``finish`` last.
+    """One run's profiling: ``prepare`` with the network, ``start`` and ``stop`` around the flows, ``finish`` last.
 
     A failure of perf does not fail the run: ``perf_why`` records it.
     """

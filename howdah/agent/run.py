@@ -166,8 +166,8 @@ class AgentRun:
         self._keep_log()
 
     def _keep_log(self) -> None:
-        """Write new kernel messages to the log in virtual time. On a real processor that would take time from the
-        flows, so there the log is read at the end."""
+        """Write new kernel messages to the log in virtual time. In real time that would take processor time from the
+        flows."""
         if self._log is not None and self._traits.exact_uptime:
             self._log.keep()
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python3 start.py``: start the agent with its modules taken from one file beside ``howdah/``
-(howdah/build/bundle.py).
+"""``python3 start.py``: start the agent with modules from a bundle beside ``howdah/`` (howdah/build/bundle.py).
 
 The modules that every run needs are executed in the order in which Python would finish importing them. Each module then
 finds its imports loaded, and Python neither searches nor locks: that would read the clock three times a module, and

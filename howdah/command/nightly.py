@@ -42,8 +42,8 @@ from howdah.nightly.suite import (
     slugs_of,
     suite_of_claims,
 )
-from howdah.nightly.work import explain as explain_experiment
 from howdah.nightly.work import make
+from howdah.nightly.work import write_report as explain_experiment
 from howdah.number import counted
 from howdah.place import PROFILES
 from howdah.record.model import FilePart

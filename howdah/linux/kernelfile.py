@@ -55,8 +55,7 @@ def read_text(descriptor: int) -> str:
 
 
 def parse_snmp(text: str) -> dict[str, int]:
-    """Parse /proc/net/snmp or /proc/net/netstat; names are nstat's, group and counter
-    (``TcpExtTCPHystartTrainDetect``)."""
+    """Parse /proc/net/snmp or /proc/net/netstat; names as in nstat: ``TcpExtTCPHystartTrainDetect``."""
     values: dict[str, int] = {}
     lines = text.splitlines()
     for names, numbers in zip(lines[0::2], lines[1::2], strict=True):

@@ -98,20 +98,20 @@ class Comparison:
 def change_text(each: Comparison) -> str:
     """``retransmitted_packets of flow 1: 12 to 907 packets, +895 (95 %: +880 to +910), p = 0.001 corrected``; with few
     pairs ``(3 pairs: +880 to +910)``."""
-    sure = f", p = {each.adjusted:.2g} corrected" if each.adjusted is not None else ""
+    certainty = f", p = {each.adjusted:.2g} corrected" if each.adjusted is not None else ""
     if each.outcome == "unproven":
-        sure += ": changed, too few repetitions"
-        sure += f" (about {each.needed} would decide)" if each.needed is not None else ""
+        certainty += ": changed, too few repetitions"
+        certainty += f" (about {each.needed} would decide)" if each.needed is not None else ""
     if each.differing is not None:
-        sure = f", differs in {each.differing} of {each.pairs} repetitions"
+        certainty = f", differs in {each.differing} of {each.pairs} repetitions"
     if isinstance(each.baseline, str) or isinstance(each.tonight, str) or each.difference is None:
-        return f"{each.name}: {each.baseline} to {each.tonight}{sure}"
+        return f"{each.name}: {each.baseline} to {each.tonight}{certainty}"
     unit = f" {each.unit}" if each.unit and each.unit != "ratio" else ""
-    apart = ""
+    spread_text = ""
     if each.low is not None and each.high is not None:
-        apart = f" ({each.spread_words}: {_digits(each.low, '+')} to {_digits(each.high, '+')})"
+        spread_text = f" ({each.spread_words}: {_digits(each.low, '+')} to {_digits(each.high, '+')})"
     change = f"{_digits(each.baseline or 0.0)} to {_digits(each.tonight or 0.0)}{unit}, {_digits(each.difference, '+')}"
-    return f"{each.name}: {change}{apart}{sure}"
+    return f"{each.name}: {change}{spread_text}{certainty}"
 
 
 def _digits(value: float, sign: str = "") -> str:
@@ -123,17 +123,16 @@ def _digits(value: float, sign: str = "") -> str:
 def compare_measure(name: str, unit: str, values: Pairs) -> list[Comparison]:
     """Compare a measure between two kernels: none to two comparisons, whose outcome depends on all cells' p-values.
 
-    A measure that some repetitions lack is compared twice: how often it exists, and its values where both nights have
-    it.
+    A measure that some repetitions lack is compared twice: how often it exists, and its values that both nights have.
     """
     metric, _, flow = name.partition("@")
     had, has = (sum(pair[side] is not None for pair in values) for side in (0, 1))
     found = []
     if 0 < had + has < 2 * len(values):
-        found.append(_presence(Comparison(metric, flow, unit, len(values)), had, has))
-    both = [(left, right) for left, right in values if left is not None and right is not None]
-    if len(both) >= LEAST_PAIRS:
-        found.append(_described(Comparison(metric, flow, unit, len(both)), both))
+        found.append(_compare_presence(Comparison(metric, flow, unit, len(values)), had, has))
+    pairs = [(left, right) for left, right in values if left is not None and right is not None]
+    if len(pairs) >= LEAST_PAIRS:
+        found.append(_compare_pairs(Comparison(metric, flow, unit, len(pairs)), pairs))
     return found
 
 
@@ -149,7 +148,7 @@ def compare_exactly(name: str, unit: str, values: Pairs, otherwise: Outcome) -> 
     count = len(values)
     found = Comparison(metric, flow, unit, count, f"in {had} of {count}", f"in {has} of {count}")
     if had == has == count:
-        _described(found, [(left, right) for left, right in values if left is not None and right is not None])
+        _compare_pairs(found, [(left, right) for left, right in values if left is not None and right is not None])
     found.p = None
     found.outcome = "equal"
     differing = sum(left != right for left, right in values)
@@ -158,7 +157,7 @@ def compare_exactly(name: str, unit: str, values: Pairs, otherwise: Outcome) -> 
     return [found]
 
 
-def _presence(found: Comparison, had: int, has: int) -> Comparison:
+def _compare_presence(found: Comparison, had: int, has: int) -> Comparison:
     """Compare how often a measure exists: a flow that no longer leaves slow start has no exit."""
     found.baseline, found.tonight = f"in {had} of {found.pairs}", f"in {has} of {found.pairs}"
     if not is_better_absent(found.metric):
@@ -169,60 +168,60 @@ def _presence(found: Comparison, had: int, has: int) -> Comparison:
             found.outcome = "appeared"
             return found
     found.is_worse = has > had if is_better_absent(found.metric) else has < had
-    _shares(found, had, has, found.pairs)
+    _test_shares(found, had, has, found.pairs)
     return found
 
 
-def _shares(found: Comparison, had: int, has: int, count: int) -> None:
+def _test_shares(found: Comparison, had: int, has: int, count: int) -> None:
     found.before, found.after = had / count, has / count
     found.margin = OFTEN.absolute
     found.beyond = abs(has - had) > OFTEN.absolute * count
     found.p = share_p(had, has, count)
 
 
-def _described(found: Comparison, both: list[tuple[float | str, float | str]]) -> Comparison:
-    if any(isinstance(value, str) for pair in both for value in pair):
-        return _texts(found, [(str(left), str(right)) for left, right in both])
-    return _numbers(found, [(float(left), float(right)) for left, right in both])
+def _compare_pairs(found: Comparison, pairs: list[tuple[float | str, float | str]]) -> Comparison:
+    if any(isinstance(value, str) for pair in pairs for value in pair):
+        return _compare_texts(found, [(str(left), str(right)) for left, right in pairs])
+    return _compare_numbers(found, [(float(left), float(right)) for left, right in pairs])
 
 
-def _texts(found: Comparison, both: list[tuple[str, str]]) -> Comparison:
+def _compare_texts(found: Comparison, pairs: list[tuple[str, str]]) -> Comparison:
     """Compare how often the text occurs whose share has changed most. A change of text is neither better nor worse, but
     unintended. With more than two texts, the p-value is corrected for the choice (Bonferroni)."""
-    before, after = (Counter(pair[side] for pair in both) for side in (0, 1))
-    found.baseline, found.tonight = _listed(before), _listed(after)
+    before, after = (Counter(pair[side] for pair in pairs) for side in (0, 1))
+    found.baseline, found.tonight = _counts_text(before), _counts_text(after)
     texts = sorted(before | after)
     most = max(texts, key=lambda text: abs(after[text] - before[text]))
-    _shares(found, before[most], after[most], len(both))
+    _test_shares(found, before[most], after[most], len(pairs))
     if len(texts) > 2 and found.p is not None:
         found.p = min(1.0, found.p * len(texts))
-    if all(left == right for left, right in both):
+    if all(left == right for left, right in pairs):
         found.outcome = "equal"
     return found
 
 
-def _listed(counts: Counter[str]) -> str:
+def _counts_text(counts: Counter[str]) -> str:
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{text} {counts[text]}" for text in sorted(counts, key=lambda text: (-counts[text], text)))
 
 
-def _numbers(found: Comparison, both: list[tuple[float, float]]) -> Comparison:
-    count = len(both)
-    before, after = (math.fsum(pair[side] for pair in both) / count for side in (0, 1))
-    interval = paired_difference([(right, left) for left, right in both])
+def _compare_numbers(found: Comparison, pairs: list[tuple[float, float]]) -> Comparison:
+    count = len(pairs)
+    before, after = (math.fsum(pair[side] for pair in pairs) / count for side in (0, 1))
+    interval = paired_difference([(right, left) for left, right in pairs])
     found.baseline, found.tonight, found.difference = before, after, interval.value
     found.margin = effect_of(found.metric, found.unit).margin(before)
     found.beyond = abs(interval.value) > found.margin
-    differences = [right - left for left, right in both]
+    differences = [right - left for left, right in pairs]
     if interval.low is not None and (spread := statistic(differences).about_mean()) is not None:
         found.low, found.high = spread.low, spread.high
     if count > 1:
         found.deviation = math.sqrt(math.fsum((each - interval.value) ** 2 for each in differences) / (count - 1))
-    if all(left == right for left, right in both):
+    if all(left == right for left, right in pairs):
         found.outcome, found.p = "equal", 1.0
         return found
-    found.p = paired_p(differences, found.margin, max(max(abs(left), abs(right)) for left, right in both))
+    found.p = paired_p(differences, found.margin, max(max(abs(left), abs(right)) for left, right in pairs))
     bad = worse(found.metric)
     found.is_worse = bad == "either" or (interval.value > 0) == (bad == "more")
     return found
@@ -244,9 +243,9 @@ def label(state: str) -> str:
 
 @dataclass
 class CellResult:
-    """A cell's result. ``broken`` are runs that counted in the baseline but not tonight; ``untold`` says why the cell
-    cannot be judged; ``notes`` fail nothing. ``pairs`` are repetitions that count in both nights; ``wall_s`` is the
-    wall time that tonight's runs took, whenever they were made."""
+    """A cell's result. ``broken`` are runs that counted in the baseline but not tonight; ``undecided`` says why the
+    cell cannot be judged; ``notes`` fail nothing. ``pairs`` are repetitions that count in both nights; ``wall_s`` is
+    the wall time that tonight's runs took, whenever they were made."""
 
     experiment: str
     slug: str
@@ -258,7 +257,7 @@ class CellResult:
     comparisons: list[Comparison] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    untold: str | None = None
+    undecided: str | None = None
     problem: str | None = None
     is_new: bool = False
     is_gone: bool = False
@@ -299,7 +298,7 @@ class CellResult:
     @property
     def reasons(self) -> list[str]:
         """Everything that counts against the cell, the most certain first; empty if nothing does."""
-        return [*self.regressions, *self.differences, *self.unproven, *([self.untold] if self.untold else [])]
+        return [*self.regressions, *self.differences, *self.unproven, *([self.undecided] if self.undecided else [])]
 
     @property
     def hints(self) -> list[str]:
@@ -328,7 +327,7 @@ class CellResult:
             return "gone"
         if self.is_new:
             return "new"
-        if self.untold is not None:
+        if self.undecided is not None:
             return "cannot tell"
         if self.of("improvement"):
             return "improvement"

@@ -128,7 +128,7 @@ class Range:
         repository = find_repository(tree)
         self.directory = self.cache.path("commits", content_key(str(repository)))
         self.worktree = Worktree(repository, self.directory / "tree")
-        self._asked = Worktree(tree, tree)  # resolves HEAD as the user's checkout
+        self._checkout = Worktree(tree, tree)  # resolves HEAD as the user's checkout
 
     def span(self, revisions: str | None, last: int | None, against: Against) -> CommitSpan:
         """Return the commits of ``A..B``, or the newest ``last`` of the checked-out branch, along first parents.
@@ -140,8 +140,8 @@ class Range:
         first, dots, end = revisions.partition("..")
         if not dots or end.startswith(".") or not first:
             raise HowdahError(f"{revisions!r} is not a range of commits", hint="Write it like v6.12..HEAD.")
-        start = self._commit(self._asked.resolve(first))
-        last_one = self._asked.resolve(end or "HEAD")
+        start = self._commit(self._checkout.resolve(first))
+        last_one = self._checkout.resolve(end or "HEAD")
         commits = [self._commit(each) for each in self.worktree.between(start.hash, last_one)]
         if not commits:
             raise HowdahError(f"there is no commit in {revisions}", where=str(self.tree))
@@ -156,8 +156,8 @@ class Range:
 
         The build tree stays too, so the next range compiles only differences from this one's last commit.
         """
-        taken = HowdahError("another howdah is working on a range of this repository", where=str(self.tree))
-        with alone(self.directory, taken):
+        busy = HowdahError("another howdah is working on a range of this repository", where=str(self.tree))
+        with alone(self.directory, busy):
             if not self.worktree.exists:
                 self.worktree.create(start.hash)
             try:
@@ -166,7 +166,7 @@ class Range:
                 self.worktree.remove()
 
 
-def expanded(suite: Suite, span: CommitSpan, worktree: Path) -> dict[str, list[SuiteExperiment]]:
+def experiments_by_commit(suite: Suite, span: CommitSpan, worktree: Path) -> dict[str, list[SuiteExperiment]]:
     """Return the suite's items on each commit, by hash, the start's first; the suite's own kernels are left out."""
     items = {one.item: one for one in suite.series}
     found = {}
@@ -194,7 +194,7 @@ def compare_commits(
     ``wanted`` has the cells of each item. A commit that does not build, or whose runs fail, does not stop the others.
     """
     tree = commits.worktree.path.resolve()
-    series = expanded(night.suite, span, tree)
+    series = experiments_by_commit(night.suite, span, tree)
     night.suite = dataclasses.replace(night.suite, series=[one for each in series.values() for one in each])
     images: dict[str, tuple[Commit, MadeSheets]] = {}
     last: dict[str, tuple[Commit, NightSheet]] = {}  # by item: the last commit with a result
@@ -219,15 +219,15 @@ def compare_commits(
                 night.runs_found += made.found
                 night.problems += [within(tree, f"{commit.short}: {each}") for each in made.problems]
                 for each in made.sheets.values():
-                    _name_the_tree(each, tree)
+                    _restore_paths(each, tree)
                 images[image] = commit, made
             sheets = {sheet.item: sheet for sheet in made.sheets.values()}
             for one in of_commit:
                 sheet = dataclasses.replace(sheets[one.item], experiment=one.name, kernel=commit.label)
                 if commit is not span.start:
                     _compare(night, span, commit, one, sheet, last.get(one.item), wanted[one.item])
-                is_told = sheet.problem is None
-                if is_told and (one.item not in last or span.against == "previous"):
+                is_known = sheet.problem is None
+                if is_known and (one.item not in last or span.against == "previous"):
                     last[one.item] = commit, sheet
         display.build("remove the work tree", 0, 0)  # takes minutes on a busy disk
 
@@ -241,7 +241,7 @@ def _unbuilt(series: list[SuiteExperiment], why: str, took_s: float) -> MadeShee
     return made
 
 
-def _name_the_tree(sheet: NightSheet, tree: Path) -> None:
+def _restore_paths(sheet: NightSheet, tree: Path) -> None:
     """Make messages name files of the repository instead of the temporary work tree."""
     sheet.problem = within(tree, sheet.problem) if sheet.problem is not None else None
     for cell in sheet.cells.values():

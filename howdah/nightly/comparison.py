@@ -12,7 +12,7 @@ from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS
 from howdah.errors import HowdahError
 from howdah.nightly.change import LEAST_PAIRS, CellResult, Comparison, Outcome, compare_exactly, compare_measure
 from howdah.nightly.sheet import CellSheet, ClaimSheet, NightSheet, Repetition, empty_sheet
-from howdah.nightly.significance import Measures, is_left_out, is_processor_time
+from howdah.nightly.significance import Measures, is_excluded, is_processor_time
 from howdah.nightly.suite import SuiteExperiment
 from howdah.work.results import judged_claims, read_results
 
@@ -61,29 +61,29 @@ def gone_cells(baseline: NightSheet, slugs: list[str]) -> list[CellResult]:
 def _compare_cell(
     before: CellSheet | None, after: CellSheet | None, units: dict[str, str], measures: Measures, result: CellResult
 ) -> None:
-    there = after.repetitions if after is not None else {}
+    tonight = after.repetitions if after is not None else {}
     if before is None:
         result.is_new = True
         bad = [
-            f"repetition {number} is {each.verdict}: {each.why}" for number, each in there.items() if not each.counts
+            f"repetition {number} is {each.verdict}: {each.why}" for number, each in tonight.items() if not each.counts
         ]
         result.notes += bad
         return
     for number, each in sorted(before.repetitions.items()):
-        now = there.get(number)
+        now = tonight.get(number)
         if each.counts and (now is None or not now.counts):
             what = f"is {now.verdict}: {now.why}" if now is not None else "was not made"
             result.broken.append(f"repetition {number} {what}")
     pairs = [
-        (each, there[number])
+        (each, tonight[number])
         for number, each in sorted(before.repetitions.items())
-        if number in there and each.counts and there[number].counts and each.seed == there[number].seed
+        if number in tonight and each.counts and tonight[number].counts and each.seed == tonight[number].seed
     ]
     result.pairs = len(pairs)
     if after is None or len(pairs) < LEAST_PAIRS:
-        result.untold = f"only {len(pairs)} repetitions are in both nights with the same seed: too few to compare"
+        result.undecided = f"only {len(pairs)} repetitions are in both nights with the same seed: too few to compare"
         return
-    relation = relate(before, after, pairs)
+    relation = relation_of(before, after, pairs)
     result.notes += relation.notes
     for name in dict.fromkeys(name for pair in pairs for each in pair for name in each.metrics):
         result.comparisons += _compare(name, pairs, units, measures, relation)
@@ -98,7 +98,7 @@ class Relation:
     notes: list[str]
 
 
-def relate(before: CellSheet, after: CellSheet, pairs: list[Pair]) -> Relation:
+def relation_of(before: CellSheet, after: CellSheet, pairs: list[Pair]) -> Relation:
     """Compare what produced the runs.
 
     Runs with the same key, on a virtual clock, have equal tables. Runs of the same plan in the same guest differ only
@@ -127,7 +127,7 @@ def _compare(
     name: str, pairs: list[Pair], units: dict[str, str], measures: Measures, relation: Relation
 ) -> list[Comparison]:
     metric = name.partition("@")[0]
-    if is_left_out(metric) or not measures.compares(metric):
+    if is_excluded(metric) or not measures.compares(metric):
         return []
     unit = units.get(metric, "")
     values = [(left.metrics.get(name), right.metrics.get(name)) for left, right in pairs]
@@ -135,8 +135,8 @@ def _compare(
         found = compare_measure(name, unit, values)
     else:
         unknown_before = not any(name in left.metrics for left, _ in pairs)
-        is_added = relation.otherwise == "howdah changed" and unknown_before
-        found = compare_exactly(name, unit, values, "appeared" if is_added else relation.otherwise)
+        is_new_measure = relation.otherwise == "howdah changed" and unknown_before
+        found = compare_exactly(name, unit, values, "appeared" if is_new_measure else relation.otherwise)
     for each in found:
         each.is_primary = measures.is_primary(metric)
     return found
@@ -184,7 +184,7 @@ def _compare_claim(before: NightSheet | None, after: NightSheet, name: str, then
     now = after.claims.get(name)
     if after.problem is not None or now is None:
         if after.problem is None:
-            result.untold = "the claim was not judged"
+            result.undecided = "the claim was not judged"
         return result
     result.wall_s = now.wall_s
     if then is None:
@@ -193,7 +193,7 @@ def _compare_claim(before: NightSheet | None, after: NightSheet, name: str, then
         return result
     if now.verdict not in _ORDER or then.verdict not in _ORDER:
         if now.verdict != then.verdict:
-            result.untold = f"the claim is {now.verdict}, and was {then.verdict}: {now.why or then.why}"
+            result.undecided = f"the claim is {now.verdict}, and was {then.verdict}: {now.why or then.why}"
             return result
         result.notes.append(f"{now.verdict}, as in the baseline: {now.why}")
     outcome: Outcome = "equal"

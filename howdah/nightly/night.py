@@ -151,7 +151,7 @@ class Night:
                 each.settle(adjusted, alpha)
         tests = self.primary_tests
         for cell in self.cells:
-            cell.untold = cell.untold if cell.pairs < LEAST_PAIRS else _untold(cell, tests)
+            cell.undecided = cell.undecided if cell.pairs < LEAST_PAIRS else _why_undecided(cell, tests)
 
     def _family(self, is_primary: bool) -> list[Comparison]:
         return [
@@ -173,13 +173,13 @@ class Night:
     def compared_nothing(self) -> bool:
         """Whether no cell had anything to compare with: on the first night, or if no kernel builds."""
         return not any(
-            cell.comparisons or cell.broken or cell.untold or (cell.problem is not None and cell.was_built)
+            cell.comparisons or cell.broken or cell.undecided or (cell.problem is not None and cell.was_built)
             for cell in self.cells
         )
 
     def fails(self, cell: CellResult) -> bool:
         if cell.state == "unproven":
-            return not self.allow_unproven or cell.untold is not None
+            return not self.allow_unproven or cell.undecided is not None
         if cell.state == "new":
             return self.require_baseline or self.compared_nothing
         return cell.state in FAILING or self.compared_nothing
@@ -294,7 +294,7 @@ class Night:
         return "\n".join(lines) + "\n"
 
 
-def _untold(cell: CellResult, tests: int) -> str | None:
+def _why_undecided(cell: CellResult, tests: int) -> str | None:
     """Why a cell could not have proven any change of a primary measure among this many ``tests``; None if it could."""
     if cell.is_new or cell.is_gone or cell.problem is not None:
         return None
@@ -336,12 +336,12 @@ def settings(night: Night) -> dict[str, str]:
             for run in runs:
                 if run.plan:
                     points.setdefault(run.point, []).append(run.plan.path)
-            words += dict.fromkeys(_of_a_point(paths) for paths in points.values())
+            words += dict.fromkeys(_path_text(paths) for paths in points.values())
         found[experiment] = "; ".join(words)
     return found
 
 
-def _of_a_point(paths: list[PlannedPath]) -> str:
+def _path_text(paths: list[PlannedPath]) -> str:
     """``50 Mbit/s, 39.9 ms … 40.1 ms, buffer 250 kB``: repetitions perturb the path of a point."""
     rates = _range([path.rate_bits_per_second for path in paths], rate)
     delays = _range([path.rtt_us for path in paths], delay)

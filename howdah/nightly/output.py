@@ -188,7 +188,7 @@ def _name(text: str) -> str:
 
 
 _WORSE: tuple[Outcome, ...] = ("regression", "vanished", "not repeatable", "howdah changed")
-_TOLD: tuple[Outcome, ...] = (*_WORSE, "unproven")
+_REPORTED: tuple[Outcome, ...] = (*_WORSE, "unproven")
 _BETTER: tuple[Outcome, ...] = ("improvement",)
 _SIGNS = (("-", "worse", _WORSE), ("?", "not proven", ("unproven",)), ("+", "better", _BETTER))
 _STAT_COLUMNS = 40  # most signs in a line of the summary
@@ -205,11 +205,11 @@ def mail(night: Night) -> str:
     for experiment in dict.fromkeys(cell.experiment for cell in sorted(failing, key=_order)):
         table = _results(night, experiment)
         if table is not None:
-            lines += _section(f"Findings in {experiment}", [_plain(sentence) for sentence in findings(table)])
+            lines += _section(f"Findings in {experiment}", [_one_line(sentence) for sentence in findings(table)])
             lines += _section(f"B − A in {experiment}", difference_text(subjects_of(table)).splitlines())
-    lines += _section("Problems", sorted(_plain(each) for each in night.problems))
+    lines += _section("Problems", sorted(_one_line(each) for each in night.problems))
     lines += [*_heading("Cells"), *_table(night), "", *_stat(night), ""]
-    lines += _section("Kernels and paths", [_plain(f"{name}  {text}") for name, text in settings(night).items()])
+    lines += _section("Kernels and paths", [_one_line(f"{name}  {text}") for name, text in settings(night).items()])
     commands = [f"{cell.id}\n  {night.command(cell)}" for cell in sorted(failing, key=_order) if cell.state != "gone"]
     lines += _section("To repeat", commands)
     lines.append(f"The baseline is {night.baseline_name}.")
@@ -226,16 +226,19 @@ def headline(night: Night) -> str:
 
 
 def regression_lines(night: Night) -> list[str]:
-    """One line for each measure that counts against a failing cell, for each other reason, and for each note on both
-    nights, such as other settings; sorted."""
+    """One line for each measure or other reason that fails a cell, and for each note on both nights; sorted."""
     failing = night.failing
-    lines = list(_lines(night, _TOLD, failing))
+    lines = list(_lines(night, _REPORTED, failing))
     for cell in failing:
-        others = [*cell.broken, *([cell.problem] if cell.problem else []), *([cell.untold] if cell.untold else [])]
-        if not others and not cell.of(*_TOLD):
+        others = [
+            *cell.broken,
+            *([cell.problem] if cell.problem else []),
+            *([cell.undecided] if cell.undecided else []),
+        ]
+        if not others and not cell.of(*_REPORTED):
             others = night.reasons(cell)
-        lines += [f"{cell.id}  {label(cell.state)}: {_plain(text)}" for text in others]
-        lines += [f"{cell.id}  note: {_plain(text)}" for text in cell.notes]
+        lines += [f"{cell.id}  {label(cell.state)}: {_one_line(text)}" for text in others]
+        lines += [f"{cell.id}  note: {_one_line(text)}" for text in cell.notes]
     return sorted(lines)
 
 
@@ -244,7 +247,7 @@ def _lines(night: Night, outcomes: tuple[Outcome, ...], cells: list[CellResult])
         for each in cell.of(*outcomes):
             if each.outcome != "unproven" or (each.is_primary and not night.allow_unproven):
                 word = "" if each.outcome == "unproven" else f"  {label(each.outcome)}"  # the text already says so
-                yield _plain(f"{cell.id}  {change_text(each)}{word}")
+                yield _one_line(f"{cell.id}  {change_text(each)}{word}")
 
 
 def _results(night: Night, experiment: str) -> Table | None:
@@ -258,7 +261,7 @@ def _results(night: Night, experiment: str) -> Table | None:
         return None  # night.problems reports it
 
 
-def _plain(text: str) -> str:
+def _one_line(text: str) -> str:
     return one_line(text).strip()
 
 

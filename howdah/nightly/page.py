@@ -92,9 +92,9 @@ def headline(night: Night) -> str:
     states, cells = night.states, len(night.cells)
     failing = len(night.failing)
     words = [f"{failing} of {cells} cells fail" if failing else f"none of {cells} cells fails"]
-    told = ("regression", "not repeatable", "howdah changed", "unproven", "cannot tell")
-    better = ("improvement", "new", "not built", "gone")
-    words += [f"{states[state]} {_SHORT.get(state, label(state))}" for state in (*told, *better) if states[state]]
+    bad = ("regression", "not repeatable", "howdah changed", "unproven", "cannot tell")
+    others = ("improvement", "new", "not built", "gone")
+    words += [f"{states[state]} {_SHORT.get(state, label(state))}" for state in (*bad, *others) if states[state]]
     return ", ".join(words)
 
 

@@ -250,19 +250,19 @@ class _Drawn:
 
     @staticmethod
     def draw(part: _BaselinePart, slug: str, rng: random.Random, count: int, kernel: Kernel) -> _Drawn:
-        there = _counting(part.sheet.cells[slug])
-        before = rng.choices(there, k=count)
-        after = rng.choices(there, k=count) if kernel == "another, scattered" else before
+        counting = _counting(part.sheet.cells[slug])
+        before = rng.choices(counting, k=count)
+        after = rng.choices(counting, k=count) if kernel == "another, scattered" else before
         return _Drawn(part, slug, before, after, kernel)
 
     def names(self, metric: str) -> Iterator[str]:
         """Yield the measure's names, for each flow, if all repetitions have it and the smallest of SHARES matters."""
         effect = effect_of(metric, self.part.sheet.units.get(metric, ""))
-        there = _counting(self.part.sheet.cells[self.slug])
-        for name in there[0].metrics:
+        counting = _counting(self.part.sheet.cells[self.slug])
+        for name in counting[0].metrics:
             if name.partition("@")[0] != metric:
                 continue
-            values = [each.metrics.get(name) for each in there]
+            values = [each.metrics.get(name) for each in counting]
             numbers = [value for value in values if isinstance(value, float)]
             mean = math.fsum(numbers) / len(values)
             if len(numbers) == len(values) and min(SHARES) * abs(mean) > effect.margin(mean):
@@ -330,14 +330,13 @@ def primary_comparisons(series: SuiteExperiment, slugs: Container[str] | None = 
 
 
 def check_provable(suite: Suite, wanted: Wanted, nights: int = 1) -> None:
-    """Refuse a night, or several that are corrected together, if it could not tell even the largest change of a primary
-    measure from chance.
+    """Refuse a night, or several corrected together, that could not tell any change of a primary measure from chance.
 
     Raises ProfileError with the line of the suite that has too few repetitions, and how many are needed.
     """
-    asked = [one for one in suite.series if one.name in wanted and one.claims is None]  # claims have no p-values
-    tests = nights * sum(primary_comparisons(one, wanted[one.name]) for one in asked)
-    for one in asked:
+    tested = [one for one in suite.series if one.name in wanted and one.claims is None]  # claims have no p-values
+    tests = nights * sum(primary_comparisons(one, wanted[one.name]) for one in tested)
+    for one in tested:
         pairs = one.profile.repetitions
         if can_prove(tests, pairs, PRIMARY_ALPHA):
             continue

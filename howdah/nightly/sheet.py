@@ -79,10 +79,7 @@ class ClaimSheet:
 
 @dataclass
 class NightSheet:
-    """One experiment. ``problem`` says why it could not be prepared, for example that its kernel does not build.
-
-    ``prepare_s`` is the wall time of preparing it.
-    """
+    """One experiment. ``problem`` says why it could not be prepared, and ``prepare_s`` how long that took."""
 
     experiment: str
     item: str

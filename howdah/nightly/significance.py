@@ -103,8 +103,7 @@ def paired_p(differences: Sequence[float], margin: float, scale: float) -> float
 
 
 def share_p(before: int, after: int, pairs: int) -> float:
-    """p-value of the hypothesis that something is equally frequent in both nights: ``before`` and ``after`` of
-    ``pairs``.
+    """p-value of the hypothesis that something is as frequent in both nights: ``before`` and ``after`` of ``pairs``.
 
     Fisher's exact test, two-sided; a change from never to always, or back, has ``least_p``.
     """
@@ -284,7 +283,7 @@ def is_better_absent(metric: str) -> bool:
     return known is not None and known.better_absent
 
 
-def is_left_out(metric: str) -> bool:
+def is_excluded(metric: str) -> bool:
     """Whether its unit depends on the cause of each exit, so that repetitions cannot be averaged."""
     known = known_metrics().get(metric)
     return known is not None and known.is_by_cause

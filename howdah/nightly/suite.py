@@ -18,7 +18,7 @@ from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ProfileError, UsageError, nearest
 from howdah.generated import compact_json, docs_of, keep_current
 from howdah.metric import known_metrics
-from howdah.nightly.significance import MOST_REPETITIONS, Measures, is_left_out
+from howdah.nightly.significance import MOST_REPETITIONS, Measures, is_excluded
 from howdah.place import DOCS, PROFILES
 from howdah.profile import Profile, load
 from howdah.profile.field import FieldError, Section
@@ -94,7 +94,7 @@ def _check_metrics(names: list[str] | None, field: str) -> None:
             near = nearest(metric, list(known_metrics()))
             hint = f"; did you mean {near}?" if near else ""
             raise FieldError(f"there is no metric {metric!r}{hint}", field, index)
-        if is_left_out(metric):
+        if is_excluded(metric):
             raise FieldError(f"{metric} cannot be compared: its unit is that of each exit's cause", field, index)
 
 
@@ -184,18 +184,18 @@ def _claims(profile: Profile, item: ItemSection, where: str) -> tuple[str, ...] 
     return None if item.claims is None else claims_of(profile, item.claims, where)
 
 
-def claims_of(profile: Profile, asked: str | list[str], where: str) -> tuple[str, ...]:
+def claims_of(profile: Profile, wanted: str | list[str], where: str) -> tuple[str, ...]:
     """Return the ids of the profile's claims: ``all``, or those listed. Raises ProfileError for an unknown one."""
     known = [claim.id for claim in profile.claims if claim.unsupported is None]
     if not known:
         raise ProfileError("the profile makes no claim that can be judged", where=where)
-    if asked == "all":
+    if wanted == "all":
         return tuple(known)
-    for name in asked:
+    for name in wanted:
         if name not in known:
             hint = f"its claims are {', '.join(known)}"
             raise ProfileError(f"the profile makes no claim {name!r}", where=where, hint=hint)
-    return tuple(asked)
+    return tuple(wanted)
 
 
 def suite_of_claims(profiles: dict[str, Path], kernels: list[str], *, quick: bool, named: tuple[str, ...]) -> Suite:
@@ -270,8 +270,7 @@ def _slug(kernel: str) -> str:
 
 
 def chosen(suite: Suite, only: list[str]) -> Wanted:
-    """Return the cells that ``--only`` selects: slugs by experiment, None for all. Raises UsageError for an unknown
-    name.
+    """Return the cells that ``--only`` selects: slugs by experiment, None for all. Raises UsageError for other names.
 
     A name is that of an item, of an experiment, or of a cell: ``EXPERIMENT/CELL``.
     """

@@ -54,8 +54,8 @@ def make(
     done = MadeSheets()
     with ExitStack() as locks:
         prepared: dict[str, Prepared] = {}
-        kept = [one for one in series if one.name in wanted]
-        for one in kept:
+        requested = [one for one in series if one.name in wanted]
+        for one in requested:
             experiment = hold(runs / one.name, locks)
             begun = time.monotonic()
             try:
@@ -66,12 +66,12 @@ def make(
                 done.sheets[one.name] = empty_sheet(one, str(error).splitlines()[0])
                 done.sheets[one.name].prepare_s = time.monotonic() - begun
                 display.say(f"  ✕ {one.name}  {error.what}")
-        several = [_wanted(prepared[one.name], one, wanted[one.name]) for one in kept if one.name in prepared]
-        number = sum(len(each.wanted) for each in several)
+        selected = [_wanted(prepared[one.name], one, wanted[one.name]) for one in requested if one.name in prepared]
+        number = sum(len(each.wanted) for each in selected)
         many = f"{counted(len(prepared), 'experiment')}, {counted(number, 'run')}"
         display.say(f"nightly: {many}" + ("" if executor else f", {workers} at a time"))
         outcomes = make_runs(
-            several,
+            selected,
             workers,
             again,
             display.batch,
@@ -82,7 +82,7 @@ def make(
         done.found = sum(outcome.reused for outcome in outcomes)
         done.made = len(outcomes) - done.found
         done.problems = _problems(outcomes)
-        for one in kept:
+        for one in requested:
             if one.name not in prepared:
                 continue
             experiment = prepared[one.name].experiment
@@ -131,7 +131,7 @@ def _problems(outcomes: list[Outcome]) -> list[str]:
     return [f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {what}" for what, names in count.items()]
 
 
-def explain(experiment: Path) -> str | None:
+def write_report(experiment: Path) -> str | None:
     """Judge the claims and write the report of an experiment; return why not if that fails."""
     try:
         judged_claims(experiment)

@@ -25,7 +25,7 @@ from howdah.nightly.significance import (
     PRIMARY_ALPHA,
     comparisons_provable,
     is_better_absent,
-    is_left_out,
+    is_excluded,
     least_p,
 )
 from howdah.nightly.suite import ItemSection, SuiteSection, read_suite, slugs_of
@@ -52,7 +52,7 @@ def test_the_least_that_matters_is_that_of_the_code() -> None:
     assert written == [
         (each.kind, each.unit, f"{each.relative:.0%}".replace("%", " %"), each.absolute) for each in EFFECTS
     ]
-    assert all(f"`{name}`" in TEXT for name in known_metrics() if is_left_out(name))
+    assert all(f"`{name}`" in TEXT for name in known_metrics() if is_excluded(name))
     of_losses = [name for name in known_metrics() if is_better_absent(name)]
     assert of_losses
     assert all(f"`{name}`" in TEXT for name in of_losses if not name.startswith("synchronous_losses_"))

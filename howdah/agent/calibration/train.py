@@ -51,8 +51,7 @@ def train_packets(buffer_bytes: int, frame_bytes: int) -> int:
 
 
 def unsteady_packets(sent: int) -> int:
-    """The number of frames at the head of a train that do not show the rate, because an idle token bucket passes its
-    burst.
+    """The number of frames at a train's head that do not show the rate: an idle token bucket passes its burst.
 
     The shortest train needs the burst's last frame, which no timer delayed, unlike the frame after it.
     """

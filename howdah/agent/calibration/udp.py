@@ -62,8 +62,7 @@ def open_unread(namespace: Namespace, address: str, port: int) -> socket.socket:
 
 
 def open_sender(namespace: Namespace, address: str, segment_bytes: int | None = None) -> socket.socket:
-    """Open a sending socket. With ``segment_bytes``, one send of up to 64 kB leaves as datagrams of that payload
-    (UDP_SEGMENT, udp(7))."""
+    """Open a sender. With ``segment_bytes``, one send of up to 64 kB leaves as such datagrams (UDP_SEGMENT, udp(7))."""
     opened = namespace.socket(socket.SOCK_DGRAM)
     opened.setblocking(False)
     opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, SEND_BUFFER_BYTES)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One end of a transfer over aioquic: ``server`` sends an object to each client that opens a stream; ``client``
-requests it.
+"""One end of a transfer over aioquic: ``server`` sends an object on each stream that a ``client`` opens.
 
 aioquic keeps data until they are acknowledged, so the server hands the object over in pieces.
 """

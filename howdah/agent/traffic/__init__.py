@@ -16,8 +16,7 @@ from howdah.plan.plan import Flow
 def make_flow(description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> FlowDriver:
     """Return the driver of a flow, or of its end on this machine; nothing is opened yet.
 
-    A driver's module is imported only for a flow that needs it: in a guest, importing takes longer than most of its
-    work.
+    A driver's module is imported only if needed: in a guest, importing takes longer than most of its work.
     """
     if not {description.sender, description.receiver} <= namespaces.keys():
         from howdah.agent.traffic.half import make_half

@@ -21,8 +21,7 @@ class GeneratedFlow(ConnectedFlow):
     """A flow that closes like a server and its client: a receiver that knows the size closes once it has everything,
     another one once it has read the FIN; the sender closes when it sees the receiver close.
 
-    With ``request_bytes`` the receiver connects and sends a request of that size; the sender begins when it has read
-    it.
+    With ``request_bytes`` the receiver connects and sends a request of that size, and the sender waits for it.
     """
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:

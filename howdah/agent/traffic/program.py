@@ -154,8 +154,7 @@ class ProgramFlow(FlowDriver):
             self._wait_for_rest(now)
 
     def _poll_connection(self, now: int) -> None:
-        """Poll until the client's planned port appears; with another port continue, as another connection may move
-        more."""
+        """Poll until the client's planned port appears; with another port go on: another connection may move more."""
         if self._end_ns is not None:
             return
         if self._read_sockets(now):

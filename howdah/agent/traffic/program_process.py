@@ -22,8 +22,7 @@ _ENDS_WITHIN_S = 1.0  # guest time allowed after the signal
 
 
 class ProgramProcess:
-    """A program of a flow, as specified by ``client`` or ``server`` of the plan's ``program``; it writes to
-    raw/program/."""
+    """A program of a flow, specified by ``client`` or ``server`` of the plan's ``program``; writes to raw/program/."""
 
     def __init__(self, label: str, end: str, specification: ProgramEnd, raw: Path, flow: int) -> None:
         self._label = label

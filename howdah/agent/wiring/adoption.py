@@ -31,8 +31,7 @@ _OWN = "/proc/thread-self/ns/net"
 
 @dataclass
 class _Adopted:
-    """An adopted interface. ``before`` is the NIC's original state; ``tagged``: the interface is a VLAN on it; ``host``
-    is set once the interface is inside."""
+    """The NIC as it was, whether the interface is a VLAN on it, and the host that the interface is in."""
 
     before: LinkState
     tagged: bool

@@ -104,8 +104,7 @@ class NetlinkWiring:
 
 @contextmanager
 def _naming_step(label: str, step: PlanStep) -> Iterator[None]:
-    """Turn errors of a step into AgentError that names it: the kernel's refusals with their message, and bad arguments
-    such as a missing node or an invalid address."""
+    """Turn errors into AgentError that names the step: the kernel's refusals, and bad arguments (a missing node)."""
     try:
         yield
     except OSError as error:

@@ -22,7 +22,7 @@ NOTHING: Mapping[str, str] = {}
 NOTHING_READ: Mapping[str, int] = {}
 
 
-class Size(Protocol):
+class AnySize(Protocol):
     """A buffer's size in a profile: howdah.quantity.BufferSize."""
 
     def to_bytes(self, bdp_bytes: Fraction, frame_bytes: int) -> int: ...
@@ -146,7 +146,7 @@ class HopLink:
         """The buffer in full frames, rounded up."""
         return -(-self.buffer_bytes // self.frame_bytes)
 
-    def of(self, size: Size) -> int:
+    def of(self, size: AnySize) -> int:
         """A size in bytes."""
         return size.to_bytes(self.bdp_bytes, self.frame_bytes)
 

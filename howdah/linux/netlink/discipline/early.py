@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HopLink, Parameters, Size, UnfitError, Words, parameter
+from howdah.linux.netlink.discipline.discipline import AnySize, HopLink, Parameters, UnfitError, Words, parameter
 
 if TYPE_CHECKING:
     from fractions import Fraction  # slow to import in a guest, which does not need it
@@ -21,10 +21,10 @@ _PARAMETERS = struct.Struct("=IIIBBBB")  # struct tc_red_qopt, and tc_choke_qopt
 class EarlyParameters(Parameters):
     """The parameters that random early detection and its descendants share."""
 
-    least: Size | None = parameter(
+    least: AnySize | None = parameter(
         None, "mean queue from which packets are dropped; a third of most by default", "buffer"
     )
-    most: Size | None = parameter(
+    most: AnySize | None = parameter(
         None, "mean queue from which every packet is dropped; a quarter of the buffer by default", "buffer"
     )
     probability: Fraction = parameter("2 %", "of a drop when the mean queue reaches most", "share")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HopLink, Parameters, Size, parameter
+from howdah.linux.netlink.discipline.discipline import AnySize, HopLink, Parameters, parameter
 
 LARGEST_MEMORY_BYTES = 2**31 - 1
 _LEAST_MEMORY_BYTES = 32 << 20
@@ -14,7 +14,7 @@ _LEAST_QUANTUM_BYTES = 256
 @planned
 class FairParameters(Parameters):
     flows: int = parameter(1024, "queues that flows are hashed to", least=1, most=65536)
-    quantum: Size = parameter("1 packet", "bytes a queue may send in its turn", "buffer")
+    quantum: AnySize = parameter("1 packet", "bytes a queue may send in its turn", "buffer")
 
 
 def memory_bytes(link: HopLink) -> int:
@@ -23,5 +23,5 @@ def memory_bytes(link: HopLink) -> int:
     return min(max(_LEAST_MEMORY_BYTES, needed), LARGEST_MEMORY_BYTES)
 
 
-def quantum_bytes(size: Size, link: HopLink) -> int:
+def quantum_bytes(size: AnySize, link: HopLink) -> int:
     return max(link.of(size), _LEAST_QUANTUM_BYTES)

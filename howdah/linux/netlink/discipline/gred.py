@@ -9,7 +9,15 @@ from dataclasses import field
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HopLink, HopQueue, Parameters, Size, UnfitError, Words, parameter
+from howdah.linux.netlink.discipline.discipline import (
+    AnySize,
+    HopLink,
+    HopQueue,
+    Parameters,
+    UnfitError,
+    Words,
+    parameter,
+)
 from howdah.linux.netlink.discipline.early import EarlyParameters, early, scaled_probability
 from howdah.linux.netlink.message import attribute, u32
 
@@ -23,10 +31,10 @@ class GredParameters(EarlyParameters):
     precedence; the kernel's sch_gred). All packets share one mean queue; only IPv4 packets can be marked."""
 
     dscp: int = parameter(14, "DSCP of marked packets; 14 is AF13", least=1, most=63)
-    marked_least: Size | None = parameter(
+    marked_least: AnySize | None = parameter(
         None, "mean queue from which marked packets are dropped; a third of marked_most by default", "buffer"
     )
-    marked_most: Size | None = parameter(
+    marked_most: AnySize | None = parameter(
         None, "mean queue from which every marked packet is dropped; least by default", "buffer"
     )
 
