@@ -50,7 +50,7 @@ class _Capture:
     def place(self) -> str:
         return f"{self.node}:{self.interface}"
 
-    def said(self) -> str:
+    def messages(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -92,7 +92,7 @@ class PcapCollector(Collector):
                 raise CollectorError("tcpdump is not installed in the guest") from error
             self._running.append(_Capture(node, interface, log, process))
         for capture in self._running:
-            _wait_until_it_listens(capture)
+            _wait_until_listening(capture)
         self._clocks.append(clocks())
 
     def stop(self, _now_ns: int) -> None:
@@ -101,11 +101,11 @@ class PcapCollector(Collector):
         self._clocks.append(clocks())
         for capture in self._running:
             if capture.process.poll() is not None:
-                raise CollectorError(_early(capture))
+                raise CollectorError(_ended_early(capture))
             capture.process.send_signal(signal.SIGINT)
             status = capture.process.wait()
             place = {"node": capture.node, "interface": capture.interface}
-            account.append({**place, "status": status, **parse_closing(capture.said())})
+            account.append({**place, "status": status, **parse_closing(capture.messages())})
         self.surroundings.output.json(ACCOUNT, {"format": 1, "clocks": self._clocks, "captures": account})
 
 
@@ -116,17 +116,17 @@ def capture_command(interface: str, file: Path) -> list[str]:
     return [*command, "-w", str(file), "ip"]
 
 
-def _wait_until_it_listens(capture: _Capture) -> None:
+def _wait_until_listening(capture: _Capture) -> None:
     """Wait before the flows begin, so that the first round trip is captured too."""
     deadline = time.monotonic() + _LONGEST_START_S
-    while _READY not in capture.said():
+    while _READY not in capture.messages():
         if capture.process.poll() is not None:
-            raise CollectorError(_early(capture))
+            raise CollectorError(_ended_early(capture))
         if time.monotonic() > deadline:
             raise CollectorError(f"pcap {capture.place}: tcpdump does not begin to listen")
         time.sleep(_POLL_S)
 
 
-def _early(capture: _Capture) -> str:
-    said = " / ".join(capture.said().strip().splitlines()[-2:])
+def _ended_early(capture: _Capture) -> str:
+    said = " / ".join(capture.messages().strip().splitlines()[-2:])
     return f"pcap {capture.place}: tcpdump ended early with status {capture.process.returncode}: {said}"

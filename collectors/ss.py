@@ -65,7 +65,7 @@ class SsCollector(Collector):
     def __init__(self, surroundings: Surroundings) -> None:
         super().__init__(surroundings)
         self._batches: list[tuple[str, Batch]] = []
-        self._taken: dict[str, list[tuple[str, int, list[bytes]]]] = {}
+        self._readings: dict[str, list[tuple[str, int, list[bytes]]]] = {}
 
     def times_us(self) -> dict[str, int]:
         """The times of the two readings, in microseconds from the epoch."""
@@ -85,15 +85,15 @@ class SsCollector(Collector):
         for host, questions in requests.items():
             self._batches.append((host, Batch(self.surroundings.namespaces[host], NETLINK_SOCK_DIAG, questions)))
 
-    def take(self, name: str, now_ns: int) -> None:
-        self._taken[name] = [(host, now_ns, batch.ask()) for host, batch in self._batches]
+    def read(self, name: str, now_ns: int) -> None:
+        self._readings[name] = [(host, now_ns, batch.ask()) for host, batch in self._batches]
 
     def stop(self, _now_ns: int) -> None:
         for _host, batch in self._batches:
             batch.close()
         place: Path = self.surroundings.output.path
-        dumps = [answers for taken in self._taken.values() for _host, _time_ns, answers in taken]
+        dumps = [answers for readings in self._readings.values() for _host, _time_ns, answers in readings]
         texts = iter(dumps_text(dumps, place / "ss.diag"))
-        for name, taken in self._taken.items():
-            parts = [f"# {host} {time_ns}\n{next(texts)}" for host, time_ns, _answers in taken]
+        for name, readings in self._readings.items():
+            parts = [f"# {host} {time_ns}\n{next(texts)}" for host, time_ns, _answers in readings]
             (place / f"ss-{name}.txt").write_text("".join(parts), encoding="utf-8")

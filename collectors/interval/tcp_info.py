@@ -39,11 +39,11 @@ class TcpInfoCollector(PolledCollector):
     def __init__(self, surroundings: Surroundings, interval_us: int | None) -> None:
         super().__init__(surroundings, interval_us)
         self._hosts: dict[str, Batch] = {}
-        self._asked: dict[str, list[Endpoint]] = {}
+        self._requested: dict[str, list[Endpoint]] = {}
         connections = surroundings.connections
         # Groups' connections open in the order of their starts; few of thousands exist at one time.
-        self._there = [each for each in connections if not each.generated]
-        self._later = sorted(
+        self._open = [each for each in connections if not each.generated]
+        self._unopened = sorted(
             (each for each in connections if each.generated), key=lambda each: each.flow.start_us, reverse=True
         )
 
@@ -53,27 +53,27 @@ class TcpInfoCollector(PolledCollector):
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
         hosts = dict.fromkeys(host for each in self.surroundings.connections for host, _ in each.ends)
-        self._asked = {host: [] for host in hosts} | self._wanted()
-        for host, endpoints in self._asked.items():
+        self._requested = {host: [] for host in hosts} | self._current_ends()
+        for host, endpoints in self._requested.items():
             self._hosts[host] = Batch(self.surroundings.namespaces[host], NETLINK_SOCK_DIAG, _requests(endpoints))
             yield host, self._hosts[host]
 
     def sample(self, now_ns: int) -> None:
-        wanted = self._wanted()
-        for host, asked in self._asked.items():
+        wanted = self._current_ends()
+        for host, requested in self._requested.items():
             endpoints = wanted.get(host, [])
-            if endpoints != asked:
+            if endpoints != requested:
                 self._hosts[host].change(_requests(endpoints))
-                self._asked[host] = endpoints
+                self._requested[host] = endpoints
         super().sample(now_ns)
 
-    def _wanted(self) -> dict[str, list[Endpoint]]:
+    def _current_ends(self) -> dict[str, list[Endpoint]]:
         """Return the ends of the connections that exist now, by host, in the order of the plan."""
-        while self._later and (self._later[-1].is_active() or self._later[-1].is_over()):
-            self._there.append(self._later.pop())
-        self._there = sorted((each for each in self._there if not each.is_over()), key=lambda each: each.flow.id)
+        while self._unopened and (self._unopened[-1].is_active() or self._unopened[-1].is_over()):
+            self._open.append(self._unopened.pop())
+        self._open = sorted((each for each in self._open if not each.is_over()), key=lambda each: each.flow.id)
         ends: dict[str, list[Endpoint]] = {}
-        for connection in self._there:
+        for connection in self._open:
             for host, endpoint in connection.ends if connection.is_active() else ():
                 ends.setdefault(host, []).append(endpoint)
         return ends

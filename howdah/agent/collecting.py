@@ -57,7 +57,7 @@ class Collecting:
         if self._ss is not None:
             ss = self._ss
             for name, time_us in ss.times_us().items():
-                loop.at(align_to_tick(epoch_ns + time_us * 1000), functools.partial(ss.take, name))
+                loop.at(align_to_tick(epoch_ns + time_us * 1000), functools.partial(ss.read, name))
 
     def stop(self, loop: Loop, now: int) -> None:
         for number in self._intervals:

@@ -249,7 +249,7 @@ def _run_range(suite: Suite, options: argparse.Namespace) -> int:
             compare_commits(night, span, commits, wanted, options.jobs or cores(), options.again, display, executor)
         night.settle()
         _explain(night, display)
-    span.settle(night)
+    span.set_states(night)
     night.ended, night.wall_s = now(), round(time.monotonic() - clock, 3)
     return _conclude(night, options)
 

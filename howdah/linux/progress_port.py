@@ -30,8 +30,8 @@ def parse(text: bytes) -> tuple[str, int] | None:
         return None
     if letter == END:
         return END, int(number) * 100_000
-    place = ord(letter) - ord("a")
-    return (PHASES[place], int(number) * 100_000) if 0 <= place < len(PHASES) else None
+    position = ord(letter) - ord("a")
+    return (PHASES[position], int(number) * 100_000) if 0 <= position < len(PHASES) else None
 
 
 class ProgressPort:

@@ -75,7 +75,7 @@ class Comparison:
         """A label for ``low`` and ``high``."""
         return f"{self.pairs} pairs" if self.pairs < FEW else "95 %"
 
-    def settle(self, adjusted: float, alpha: float) -> None:
+    def decide(self, adjusted: float, alpha: float) -> None:
         """Decide the outcome from the p-value corrected within its family. May be called again with another one."""
         self.adjusted = adjusted
         if self.outcome not in get_args(Tested):

@@ -76,7 +76,7 @@ class CommitSpan:
     def look(self, experiment: str) -> str:
         return shlex.join(["git", "-C", str(self.tree), "show", "--stat", self.experiments[experiment].short])
 
-    def settle(self, night: Night) -> None:
+    def set_states(self, night: Night) -> None:
         """Set each commit's state, in the words of ``git bisect``, once the night is decided."""
         for commit in self.commits:
             cells = [cell for cell in night.cells if self.experiments[cell.experiment] == commit]

@@ -148,7 +148,7 @@ class Night:
             family = self._family(is_primary)
             corrected = holm([each.p for each in family if each.p is not None])
             for each, adjusted in zip(family, corrected, strict=True):
-                each.settle(adjusted, alpha)
+                each.decide(adjusted, alpha)
         tests = self.primary_tests
         for cell in self.cells:
             cell.undecided = cell.undecided if cell.pairs < LEAST_PAIRS else _why_undecided(cell, tests)

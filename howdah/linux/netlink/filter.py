@@ -37,7 +37,7 @@ _DSCP_SHIFT = 18  # position of the six bits in the header's first word
 _DSCP_MASK = 0x3F << _DSCP_SHIFT
 
 
-def _place(index: int) -> bytes:
+def _hook(index: int) -> bytes:
     return _TCMSG.pack(0, index, 0, _CLSACT_EGRESS, _INFO)
 
 
@@ -45,7 +45,7 @@ def filter_request(index: int, dscp: int, queue: int) -> bytes:
     key = _KEY.pack(_DSCP_MASK, dscp << _DSCP_SHIFT, 0, 0)
     selector = _SELECTOR.pack(_TERMINAL, 0, 1, 0, 0, 0, 0, 0) + key
     options = nested(_TCA_OPTIONS, u32(_U32_CLASSID, queue), attribute(_U32_SEL, selector))
-    return _place(index) + text(_TCA_KIND, "u32") + options
+    return _hook(index) + text(_TCA_KIND, "u32") + options
 
 
 def add_filter(netlink: NetlinkSocket, index: int, dscp: int, queue: int) -> None:
