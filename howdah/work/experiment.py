@@ -346,7 +346,7 @@ def free_bytes(experiment: ExperimentDirectory) -> int | None:
         return None
 
 
-def tell_of_room(error: HowdahError, experiment: ExperimentDirectory) -> None:
+def add_free_space_hint(error: HowdahError, experiment: ExperimentDirectory) -> None:
     """Add a full disk to an error's hint: errors it causes often give another reason, and no log can be written."""
     free = free_bytes(experiment)
     if free is not None and free < LEAST_FREE_BYTES:

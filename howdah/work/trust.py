@@ -38,7 +38,7 @@ class UntrustedError(HowdahError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class NamedCode:
     """Something that a plan names, and the SHA-256 of what would run, or None if it is not on this machine. ``bare``:
     it would be built without a sandbox, because this machine has none.
     """
@@ -66,7 +66,9 @@ def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -
     if not named or hmac.compare_digest((record.made_here or "").encode(), _code(plan_json).encode()):
         return False
     known = _remembered()
-    asked = [Asked(each, _digest(each, plan, plan_json), bare) for each, bare in _reaching(named, plan)]
+    asked = [
+        NamedCode(each, _digest(each, plan, plan_json), bare) for each, bare in _reaching_this_machine(named, plan)
+    ]
     new = [each for each in asked if each.bare or each.sha256 not in known]
     if not new:
         return True
@@ -84,7 +86,7 @@ def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -
     return True
 
 
-def _reaching(named: list[Named], plan: Plan) -> Iterator[tuple[Named, bool]]:
+def _reaching_this_machine(named: list[Named], plan: Plan) -> Iterator[tuple[Named, bool]]:
     """Yield what can reach this machine, leaving out programs confined to a guest, and whether it is built without a
     sandbox."""
     for each in named:
@@ -159,7 +161,7 @@ def _remembered() -> set[str]:
         return set()
 
 
-def _remember(asked: Iterable[Asked]) -> None:
+def _remember(asked: Iterable[NamedCode]) -> None:
     file = state_place() / _FILE
     text = "".join(f"{each.sha256} {each.named.kind} {json.dumps(each.named.name)}\n" for each in asked)
     try:

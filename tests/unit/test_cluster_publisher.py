@@ -85,7 +85,7 @@ def test_a_run_of_a_command_before_is_compared_with_what_is_in_its_place(
     called: list[Any] = []
     hear(called, monkeypatch)
     executor.open([later])
-    executor._told.put(("unfetched", make_answer(tmp_path / "again", client.orders[0], value=value)))
+    executor._events.put(("unfetched", make_answer(tmp_path / "again", client.orders[0], value=value)))
     if value == 1.0:
         assert executor.wait(0.1) == []
         assert (HERE, worker.drop_runs, [job.cell.key]) in called
@@ -120,7 +120,7 @@ def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: Exper
     result = make_answer(tmp_path / "w", orders[0])
     client = Client(None)
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
-    executor._told.put(("unfetched", result))
+    executor._events.put(("unfetched", result))
     executor.open([job])
     assert executor.wait(0.1) == []
     executor.give(job)
@@ -140,10 +140,10 @@ def test_a_run_that_is_finished_elsewhere_is_ended(
     job = make_job(experiment)
     executor.open([job])
     executor.give(job)
-    executor._told.put(("event", RunProgress(job.cell.key, THERE, "flows", 1, 2)))
+    executor._events.put(("event", RunProgress(job.cell.key, THERE, "flows", 1, 2)))
     assert executor.wait(0.1) == []
     assert [work.share for work in executor.active] == [0.5]
-    executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0])))
+    executor._events.put(("unfetched", make_answer(tmp_path / "w", client.orders[0])))
     assert [each.verdict for each in executor.wait(0.1)] == ["pass"]
     assert (THERE, worker.abandon, [job.cell.key]) in called
     assert (HERE, worker.drop_runs, [job.cell.key]) in called
@@ -154,7 +154,7 @@ def test_a_run_that_waits_to_be_begun_is_not_begun_when_it_is_there(
 ) -> None:
     """A worker tells of what it has finished after the run was given to another one."""
     executor, client = make_executor(waiting, tmp_path, make_job(experiment))
-    executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
+    executor._events.put(("unfetched", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
     assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
     assert len(client.cancelled) == 1
 

@@ -182,8 +182,8 @@ def test_a_run_that_takes_longer_than_its_cost_says_has_time_left() -> None:
 
 
 def test_nothing_left_is_not_said() -> None:
-    assert progress.left_words(0.4) == ""
-    assert progress.left_words(99.0) == "  about 1:39 left"
+    assert progress.time_left_text(0.4) == ""
+    assert progress.time_left_text(99.0) == "  about 1:39 left"
 
 
 def test_a_step_says_how_far_it_is_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
