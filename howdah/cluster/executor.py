@@ -62,7 +62,7 @@ class _Given:
     worker: str = ""
     store: str = ""
     held_until: float = 0.0
-    heard: float = field(default_factory=time.monotonic)
+    last_message: float = field(default_factory=time.monotonic)
     others: list[Job] = field(default_factory=list)  # jobs of other experiments with the same key
 
 
@@ -165,7 +165,7 @@ class ClusterExecutor:
             return  # _watch() submits it when a worker is ready
         given.may = frozenset([at]) if at is not None else ready if len(ready) < len(members) else None
         given.attempt += 1
-        given.work, given.worker, given.store, given.heard = None, "", "", time.monotonic()
+        given.work, given.worker, given.store, given.last_message = None, "", "", time.monotonic()
         given.future = self.client.submit(
             worker.make_run,
             order,
@@ -178,7 +178,7 @@ class ClusterExecutor:
         given.future.add_done_callback(lambda future: self._events.put(("done", (cell.key, attempt, future))))
 
     def _event(self, event: tuple[float, dict[str, Any]]) -> None:
-        self._events.put(("event", RunProgress.heard(event[1])))
+        self._events.put(("event", RunProgress.from_event(event[1])))
 
     # Waiting for outcomes
 
@@ -235,7 +235,7 @@ class ClusterExecutor:
             return
         if given.work is None:
             given.work = Work(given.job)
-        given.worker, given.heard = event.worker, time.monotonic()
+        given.worker, given.last_message = event.worker, time.monotonic()
         given.store = self.workers.store_of(given.worker) or given.store
         if event.phase is not None:
             given.work.phase, given.work.done_us, given.work.of_us = event.phase, event.done_us, event.of_us
@@ -348,9 +348,9 @@ class ClusterExecutor:
             if given.future is None:
                 if given.held_until <= time.monotonic():
                     self._submit(given)
-            elif given.worker and time.monotonic() - given.heard > _STALLED_AFTER_S:
+            elif given.worker and time.monotonic() - given.last_message > _STALLED_AFTER_S:
                 if given.worker in members and members[given.worker].ready:
-                    self.workers.refuse(given.worker, f"it has said nothing for {_STALLED_AFTER_S:g} s")
+                    self.workers.refuse(given.worker, f"it has sent nothing for {_STALLED_AFTER_S:g} s")
                 outcomes += self._retry(given, given.attempt, "its worker stalled")
             elif given.may is not None and not given.may & members.keys() and self.workers.ready:
                 outcomes += self._retry(given, given.attempt, "its workers are gone")

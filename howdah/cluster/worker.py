@@ -278,12 +278,12 @@ def _store_result(store: Store, directory: RunDirectory, verdict: str, order: Or
 
 def _listen(making: RunInProgress, key: str, worker: Any) -> None:
     """Report progress to the client until the run has ended."""
-    said = time.monotonic() - _SAY_EVERY_S
+    last_sent = time.monotonic() - _SAY_EVERY_S
     going = True
     while going:
         if select.select([making.output], [], [], _LOOK_EVERY_S)[0]:
             going = making.read()
-        if going and time.monotonic() - said >= _SAY_EVERY_S:
-            said = time.monotonic()
+        if going and time.monotonic() - last_sent >= _SAY_EVERY_S:
+            last_sent = time.monotonic()
             now = vars(making.phase) if making.phase is not None else {}
             worker.log_event(EVENTS, encoded(RunProgress(key, worker.address, **now)))

@@ -235,9 +235,9 @@ class Workers:
 
     def _prepare(self, member: Member) -> list[MadeRun]:
         """Prepare a worker and return its runs that nobody has fetched. Raise HowdahError if it cannot be used."""
-        told = call(self.client, member.address, worker.hello)
-        check(told, self._own)
-        about = decoded(About, told)
+        description = call(self.client, member.address, worker.hello)
+        check(description, self._own)
+        about = decoded(About, description)
         member.host, member.store, member.slots, member.making = about.host, about.store, about.slots, about.making
         self._stores[member.address] = member.store
         with self._sending[member.store]:  # so that workers of one machine do not receive the same piece

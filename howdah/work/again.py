@@ -159,8 +159,8 @@ def connection_differences(before: RunDirectory, after: RunDirectory) -> list[Fi
     file = before.connections.name
     found = [read_connections(each) for each in (before, after)]
     for each, rows in zip((before, after), found, strict=True):
-        said = read_object(each.metrics).get("connections")
-        if (rows.summary() if len(rows) else None) != said:
+        recorded = read_object(each.metrics).get("connections")
+        if (rows.summary() if len(rows) else None) != recorded:
             return [FileDifference(file, "metrics.json has the digest of other measures of connections")]
     if len(found[0]) != len(found[1]):
         return [_difference(file, "measures of connections", len(found[0]), len(found[1]))]

@@ -73,14 +73,14 @@ class RunInProgress:
 
     def read(self) -> bool:
         """Read the process's messages. Return False after the last message of this run or at the end of the process."""
-        said = self.output.read(65536)
-        *lines, self.unread = (self.unread + said).split(b"\n")
+        chunk = self.output.read(65536)
+        *lines, self.unread = (self.unread + chunk).split(b"\n")
         for message in map(json.loads, lines):
             if "phase" in message:
                 self.phase = RunPhase(**message)
             else:
                 self.last = Ended(**message)
-        return bool(said) and self.last is None
+        return bool(chunk) and self.last is None
 
 
 class WorkerProcesses:

@@ -220,7 +220,7 @@ def _split_by_place(waiting: Waiting) -> tuple[Waiting, Waiting]:
     if local and not cells.whole:
         raise HowdahError(
             f"some runs of this sweep can only be made on this machine: {next(iter(local.values()))}",
-            hint="Make a profile of them of their own, or leave out --scheduler and --cluster.",
+            hint="Put them into a profile of their own, or leave out --scheduler and --cluster.",
         )
     is_local = np.isin(waiting.places, list(local))
     return waiting.at(waiting.places[~is_local]), waiting.at(waiting.places[is_local])

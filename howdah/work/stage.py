@@ -181,9 +181,9 @@ def _record_failure(directory: RunDirectory, record: RunRecord, error: RunFailed
     if error.known is not None:
         record.take(error.known)
     # The directory gets its final name before anyone reads this.
-    said = str(error).replace(directory.path.name, directory.name)
-    record.error = said
-    _write_invalid_verdict(directory, said)
+    message = str(error).replace(directory.path.name, directory.name)
+    record.error = message
+    _write_invalid_verdict(directory, message)
 
 
 def _internal_error(directory: RunDirectory, error: Exception) -> RunFailedError:

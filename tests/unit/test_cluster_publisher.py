@@ -49,7 +49,7 @@ def test_a_changed_file_is_not_published(experiment: ExperimentDirectory, tmp_pa
         return replace(answer, pack=answer.pack[:-9] + b"\0" + answer.pack[-8:])
 
     outcomes, _, _ = make_runs([make_job(experiment)], answers, tmp_path)
-    assert "and it was damaged on its way each time" in str(outcomes[0].error)
+    assert "and it was damaged in transit each time" in str(outcomes[0].error)
     assert not list(experiment.path.glob("[!.]*"))
 
 
@@ -57,7 +57,7 @@ def test_another_run_than_was_asked_for_is_not_published(experiment: ExperimentD
     outcomes, _, _ = make_runs(
         [make_job(experiment)], lambda order, _n: make_answer(tmp_path / "w", replace(order, key="f" * 64)), tmp_path
     )
-    assert "another run than it was asked for" in str(outcomes[0].error)
+    assert "a different run than requested" in str(outcomes[0].error)
 
 
 def test_two_results_of_one_key_are_an_alarm(experiment: ExperimentDirectory, tmp_path: Path) -> None:
