@@ -37,9 +37,10 @@ from howdah.pack.archive import INDEX, extract, write_archive
 from howdah.pack.content import PackedFile
 from howdah.pack.shape import PackIndex, check_run_index
 from howdah.record.digest import covered, file_sha256, mismatches, refusal
-from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, write_whole
+from howdah.record.directory import PARTIAL, RunDirectory, remove_abandoned, write_whole
 from howdah.record.provenance import now, sha256_text
 from howdah.record.run import RunRecord, read_record
+from howdah.scratch import scratch
 
 _SENT, _BUNDLE = "sent", "bundle"
 _RESULT, _PACK = "result.json", "run.howdah.tar.zst"
@@ -130,8 +131,7 @@ class Store:
         place = self.cache.root / UNFETCHED
         place.mkdir(parents=True, exist_ok=True)
         for partial in place.glob(f"{PARTIAL}*"):
-            if is_abandoned(partial):
-                shutil.rmtree(partial, ignore_errors=True)
+            remove_abandoned(partial)
         return place
 
     def unfetched(self) -> list[MadeRun]:
@@ -156,12 +156,12 @@ class Store:
     def put(self, made: MadeRun, pack: Path) -> None:
         """Keep a finished run until it is fetched; ``pack`` is moved."""
         final = self.cache.root / UNFETCHED / _checked(made.key)
-        partial = final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        pack.rename(partial / _PACK)
-        write_whole(partial / _RESULT, made.to_json())
-        _replace(final, partial)
+        with scratch(PARTIAL, self.scratch) as place:
+            partial = place / final.name
+            partial.mkdir()
+            pack.rename(partial / _PACK)
+            write_whole(partial / _RESULT, made.to_json())
+            _replace(final, partial)
         with self.made.open("a", encoding="utf-8") as log:
             if not made.failed:
                 log.write(f"{now()} {made.key} {made.results_sha256} {made.wall_s}\n")

@@ -33,9 +33,10 @@ from howdah.engine.engine_bundle import BUNDLE_VARIABLE
 from howdah.errors import HowdahError, explain, place_of
 from howdah.plan.plan import Plan
 from howdah.record.digest import remove_data
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import PARTIAL, RunDirectory
 from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.record.run import read_record
+from howdah.scratch import scratch
 from howdah.work.experiment import begin_run
 from howdah.work.local import RunInProgress, WorkerProcesses, failure
 
@@ -220,44 +221,47 @@ def _share(delivery: Delivery, store: Store, url: str) -> Delivery:
 
 
 def _make(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Failure:
+    # In a directory of its own: a worker of another container may have this number, and make the same run.
+    with scratch(PARTIAL, store.scratch) as place:
+        return _make_in(place, store, bundle, order, worker)
+
+
+def _make_in(place: Path, store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Failure:
     started = time.monotonic()
-    directory = begin_run(store.scratch / order.name, order.plan, order.key, order.parameter_places)
+    directory = begin_run(place / order.name, order.plan, order.key, order.parameter_places)
+    with _lock:
+        for other, unused in _makers.items():
+            if other != str(bundle):
+                unused.end()
+        makers = _makers.setdefault(str(bundle), WorkerProcesses(environment={BUNDLE_VARIABLE: str(bundle)}))
+        making = _making[order.key] = makers.give(directory, keep_data=order.keep_data, patience_s=order.patience_s)
     try:
-        with _lock:
-            for other, unused in _makers.items():
-                if other != str(bundle):
-                    unused.end()
-            makers = _makers.setdefault(str(bundle), WorkerProcesses(environment={BUNDLE_VARIABLE: str(bundle)}))
-            making = _making[order.key] = makers.give(directory, keep_data=order.keep_data, patience_s=order.patience_s)
-        try:
-            _listen(making, order.key, worker)
-        finally:
-            with _lock:
-                _making.pop(order.key, None)
-                status = makers.finish(making)
-        if making.last is not None and making.last.verdict is not None:
-            return _store_result(store, directory, making.last.verdict, order, started)
-        host = socket.gethostname()
-        error = failure(making, status, Plan.from_json(order.plan).run, host)
-        free_bytes = shutil.disk_usage(directory.path).free
-        return Failure(
-            order.key,
-            worker.address,
-            host,
-            error.what,
-            error.where,
-            error.hint,
-            free_bytes=free_bytes,
-            killed=making.last is None or making.last.error is None,
-        )
+        _listen(making, order.key, worker)
     finally:
-        shutil.rmtree(directory.path, ignore_errors=True)
+        with _lock:
+            _making.pop(order.key, None)
+            status = makers.finish(making)
+    if making.last is not None and making.last.verdict is not None:
+        return _store_result(store, directory, making.last.verdict, order, started)
+    host = socket.gethostname()
+    error = failure(making, status, Plan.from_json(order.plan).run, host)
+    free_bytes = shutil.disk_usage(directory.path).free
+    return Failure(
+        order.key,
+        worker.address,
+        host,
+        error.what,
+        error.where,
+        error.hint,
+        free_bytes=free_bytes,
+        killed=making.last is None or making.last.error is None,
+    )
 
 
 def _store_result(store: Store, directory: RunDirectory, verdict: str, order: Order, started: float) -> MadeRun:
     if not order.keep_data:
         remove_data(directory)
-    pack = directory.path.parent / f".partial-pack-{order.key[:16]}-{os.getpid()}"
+    pack = directory.path.parent / "pack"
     sha256 = pack_run(directory, order.name, pack)
     record = read_record(directory)
     made = MadeRun(

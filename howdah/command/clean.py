@@ -16,7 +16,7 @@ from howdah.errors import HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted, size
 from howdah.record.closure import memory_place
-from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
+from howdah.record.directory import PARTIAL, RunDirectory, remove_abandoned, remove_whole, sweep_writing
 from howdah.record.index import read_index
 from howdah.scratch import sweep_left
 from howdah.work.compress import compress_run, is_large, why_not_compressible
@@ -48,6 +48,11 @@ def _remove(path: Path) -> None:
     except OSError as error:
         raise HowdahError(f"cannot be removed: {error.strerror}", where=str(path)) from error
     write_stdout(f"removed {path}\n")
+
+
+def _sweep(path: Path) -> None:
+    if remove_abandoned(path):
+        write_stdout(f"removed {path}\n")
 
 
 class _Savings:
@@ -84,8 +89,8 @@ def execute(options: argparse.Namespace) -> int:
             continue
         if not entry.name.startswith(PARTIAL):
             _clean_experiment(entry, options, savings)
-        elif is_abandoned(entry):  # an experiment whose removal was interrupted
-            _remove(entry)
+        else:  # an experiment whose removal was interrupted
+            _sweep(entry)
     if options.compress:
         savings.say()
     latest = options.runs / "latest"
@@ -105,11 +110,12 @@ def _clean_experiment(entry: Path, options: argparse.Namespace, savings: _Saving
             return
         for run in sorted(entry.iterdir()):
             is_partial = run.name.startswith(PARTIAL)
-            in_use = is_reruns and not is_abandoned(run)  # reruns take no lock
             unlisted = listed is not None and run.name not in listed and (run / "plan.json").exists()
-            if (is_partial and not in_use) or (options.unlisted and unlisted):
+            if is_partial and is_reruns:  # reruns do not take the experiment's lock
+                _sweep(run)
+            elif is_partial or (options.unlisted and unlisted):
                 _remove(run)
-            elif options.compress and listed is not None and not is_partial:
+            elif options.compress and listed is not None:
                 savings.compress(run)
         for swept in experiment.sweep_partial() if not is_reruns else ():
             write_stdout(f"removed {entry / swept}\n")
@@ -130,5 +136,4 @@ def _clean_cache(options: argparse.Namespace) -> None:
     for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_left()):
         write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
-        if is_abandoned(left):
-            _remove(left)
+        _sweep(left)

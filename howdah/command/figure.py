@@ -28,9 +28,9 @@ from howdah.report.paper import (
     caption_of,
     check_choice,
     data_of,
+    description_of,
     draw,
     parse_length_inches,
-    shows,
 )
 from howdah.sourcedate import source_date
 from howdah.work.experiment import find
@@ -118,7 +118,7 @@ def execute(options: argparse.Namespace) -> int:
     check_choice(experiments, choice)
     if options.list:
         possible = available(experiments, choice)
-        return _list(possible, {name: shows(name, experiments) for name in possible}, options.json)
+        return _list(possible, {name: description_of(name, experiments) for name in possible}, options.json)
     sheet = FigureSheet(
         parse_length_inches(options.width), None if options.height is None else parse_length_inches(options.height)
     )

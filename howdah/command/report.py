@@ -7,7 +7,7 @@ import argparse
 
 from pydantic import Field
 
-from howdah.claim.claims import judge_claims, judged_with
+from howdah.claim.claims import claims_profile, judge_claims
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.command.shape import CommandAnswer
@@ -49,7 +49,7 @@ def execute(options: argparse.Namespace) -> int:
     with Display(quiet=options.json) as display:
         bring_up_to_date(path, force=options.reanalyse, workers=cores(), progress=display.build)
         display.build("claims", 0, 0)
-        judge_claims(path, judged_with(path))
+        judge_claims(path, claims_profile(path))
         display.build("report", 0, 0)
         shown = read_shown(path)
         prometheus = "off" if options.without_prometheus else "auto"

@@ -159,9 +159,9 @@ def _with_rows_made_early(listen: Listener, runs: int) -> Iterator[Listener]:
     if runs < INDEXED_RUNS:
         yield listen
         return
-    from howdah.library.growing import Growing  # loads all of pyarrow
+    from howdah.library.growing import IndexingListener  # loads all of pyarrow
 
-    growing = Growing(listen)
+    growing = IndexingListener(listen)
     with growing:
         yield growing
 
@@ -177,12 +177,12 @@ def _conclude(
     overlay: tuple[list[str], Twin | None],
 ) -> int:
     from howdah.report.ending import ending, results  # loads pyarrow, but nothing that only pages need
-    from howdah.report.found import found
+    from howdah.report.findings import findings
     from howdah.report.source import TableSource
 
     shown = results([made], TableSource())
     if options.json:
-        made_of = {"experiment": str(experiment.path), "report": page and str(page), "found": found(shown)}
+        made_of = {"experiment": str(experiment.path), "report": page and str(page), "found": findings(shown)}
         answer(RunMade.over(index, **made_of, twin=overlay[1], claims=claims.claims, unknown=claims.unknown))
     else:
         console = Console(highlight=False, soft_wrap=True)

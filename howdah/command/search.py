@@ -143,11 +143,11 @@ def _keep(corpus: Path | None, directory: Path, name: str, found: SearchResult) 
 
 def _explain(experiment: Path) -> list[str]:
     from howdah.report.ending import results
-    from howdah.report.found import found
+    from howdah.report.findings import findings
     from howdah.report.results import read_shown
     from howdah.report.source import TableSource
 
-    return found(results([read_shown(experiment)], TableSource()))
+    return findings(results([read_shown(experiment)], TableSource()))
 
 
 def _summary(found: SearchResult, says: str) -> list[str]:

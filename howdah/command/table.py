@@ -17,7 +17,7 @@ from howdah.record.result import Experiment
 from howdah.report.difference import difference_table
 from howdah.report.ending import results
 from howdah.report.source import TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 from howdah.report.tabular import FORMS, Tabular, result_table, text
 from howdah.report.transfer import completion_table
 from howdah.work.experiment import find
@@ -108,5 +108,5 @@ def _table(kind: str, experiments: list[Experiment], measures: list[str], limits
         return completion_table(experiments, limits_bytes=limits_bytes)
     found = results(experiments, TableSource())
     if kind == _DIFFERENCES:
-        return difference_table(subjects(found), measures)
+        return difference_table(subjects_of(found), measures)
     return result_table(found, ", ".join(dict.fromkeys(each.name for each in experiments)), measures)

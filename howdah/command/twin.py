@@ -34,13 +34,13 @@ def compare_with_recording(path: Path, made: Experiment, *, page: bool) -> tuple
     sections = sections_of_experiment(path)
     if sections.recorded is None:
         return [], None
-    from howdah.explain.overlay import overlays, told, write_overlay  # only needed for twins
+    from howdah.explain.overlay import overlay_lines, overlays, write_overlay  # only needed for twins
 
     found = overlays(sections.recorded, made.runs)
     if not found:
         return [], None
     open_fields = list(sections.unknown.fields) if sections.unknown is not None else []
-    lines = told(found[0], len(found) - 1, open_fields)
+    lines = overlay_lines(found[0], len(found) - 1, open_fields)
     if page:
         lines.append(f"recorded and reproduced: {write_overlay(made.name, found, path / TWIN_PAGE)}")
     runs = [

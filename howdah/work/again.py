@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,17 @@ from howdah.record.connections import read_connections
 from howdah.record.digest import has_data
 from howdah.record.directory import PARTIAL, RunDirectory, read_object
 from howdah.record.provenance import first_record
-from howdah.record.run import KernelOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
+from howdah.record.run import KernelOrigin, ModuleOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
 from howdah.record.table import equal
 from howdah.record.verdict import Verdict, read_verdict
+from howdah.scratch import held
 from howdah.work.stage import execute, outdated, read_plan, refresh
 from howdah.work.trust import check_trust, signed
 
 Progress = Callable[[str, int, int], None]
 # Fields of run.json with what a run was made on. A change of one of them explains tables that differ.
-MADE_ON = ("kernel", "guest_tree", "modules", "howdah")
+_MODULES = "modules"
+MADE_ON = ("kernel", "guest_tree", _MODULES, "howdah")
 Rows = dict[str, dict[str, Any]]  # measures or checks by name
 METRICS, VERDICT = "metrics.json", "verdict.json"
 
@@ -63,9 +65,18 @@ class Again:
         return not self.differences
 
     def changes_text(self) -> list[str]:
-        """Return a line for each part in ``changed``."""
-        shown = [(name, _short(name, before), _short(name, now)) for name, (before, now) in self.changed.items()]
-        return [f"{name}: {before}, now {now}" for name, before, now in shown]
+        """Return a line for each part in ``changed``, with one for each module."""
+        shown = [
+            (name, *(_short(name, each) for each in both)) for name, both in self.changed.items() if name != _MODULES
+        ]
+        shown += [(f"module {name}", *map(_module, both)) for name, both in self._modules()]
+        return [f"{name}: {before}, now {now}" for name, before, now in shown if before != now]
+
+    def _modules(self) -> Iterator[tuple[str, tuple[ModuleOrigin | None, ModuleOrigin | None]]]:
+        none: dict[str, ModuleOrigin] = {}
+        before, now = (each or none for each in self.changed.get(_MODULES, [none, none]))
+        for name in sorted({*before, *now}):
+            yield name, (before.get(name), now.get(name))
 
 
 def make_again(
@@ -92,21 +103,23 @@ def make_again(
     plan_json = read_foreign(original.plan).decode()
     is_strangers = check_trust(plan, plan_json, record, trust=trust)
     partial = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
-    partial.raw.mkdir(parents=True)
-    partial.share.mkdir()
-    partial.plan.write_text(plan_json, encoding="utf-8")
-    first = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
-    write_record(partial, first if is_strangers else signed(first, plan, plan_json))
+    partial.path.mkdir(parents=True)  # fails where another container's process has this number, whose run stays
     try:
-        bring_programs(original, partial, plan)
-        if up_to_date:
-            refresh(original)  # analyse both with the same code: compare runs, not analyses
-        engine = find_engine(plan.engine)
-        with building_for_a_stranger(is_stranger=is_strangers):
-            engine.prepare([plan], build)
-            verdict = execute(partial, progress, engine=engine)
-        found = differences(original, partial, plan)
-        partial.path.rename(final)
+        with held(partial.path):
+            partial.raw.mkdir()
+            partial.share.mkdir()
+            partial.plan.write_text(plan_json, encoding="utf-8")
+            first = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
+            write_record(partial, first if is_strangers else signed(first, plan, plan_json))
+            bring_programs(original, partial, plan)
+            if up_to_date:
+                refresh(original)  # analyse both with the same code: compare runs, not analyses
+            engine = find_engine(plan.engine)
+            with building_for_a_stranger(is_stranger=is_strangers):
+                engine.prepare([plan], build)
+                verdict = execute(partial, progress, engine=engine)
+            found = differences(original, partial, plan)
+            partial.path.rename(final)
     except BaseException:
         shutil.rmtree(partial.path, ignore_errors=True)
         raise
@@ -131,7 +144,7 @@ def _changes(before: RunRecord, after: RunRecord, *, with_addresses: bool) -> di
     changed = {
         name: [_recorded(before, name), _recorded(after, name)]
         for name in MADE_ON
-        if _comparable(before, name) != _comparable(after, name)
+        if _comparable(before, name, after) != _comparable(after, name, before)
     }
     fixed = [each.confinement is None or each.confinement.addresses_fixed for each in (before, after)]
     if with_addresses and not all(fixed):
@@ -233,11 +246,18 @@ def _recorded(record: RunRecord, name: str) -> Any:
     return getattr(record, name) if name in record.model_fields_set else None
 
 
-def _comparable(record: RunRecord, name: str) -> Any:
-    """Return the part of a field that shows a change: for modules ``srcversion``, without the path of the source."""
-    if name != "modules":
+def _comparable(record: RunRecord, name: str, other: RunRecord) -> Any:
+    """Return the part of a field that shows a change: for modules the digests that ``other`` has, too, without the path
+    of the source."""
+    if name != _MODULES:
         return _recorded(record, name)
-    return {module: about.model_copy(update={"source": None}) for module, about in record.modules.items()}
+    found = {}
+    for module, about in record.modules.items():
+        less: dict[str, None] = {"source": None}
+        if module in other.modules and other.modules[module].sha256 is None:  # of an earlier release
+            less["sha256"] = None
+        found[module] = about.model_copy(update=less)
+    return found
 
 
 def _short(name: str, value: Any) -> str:
@@ -256,4 +276,11 @@ def _short(name: str, value: Any) -> str:
         case Software():
             modified = ", modified" if value.modified else ""
             return f"{value.version} ({str(value.revision)[:12]}{modified})"
-    return ", ".join(f"{module} {each.srcversion}" for module, each in sorted(value.items())) or "none"
+    return str(value)
+
+
+def _module(about: ModuleOrigin | None) -> str:
+    if about is None:
+        return "none"
+    values = ", ".join(f"{name}={value}" for name, value in sorted((about.parameters or {}).items()))
+    return f"{about.srcversion or 'without srcversion'} (file {str(about.sha256)[:12]}{values and f'; {values}'})"

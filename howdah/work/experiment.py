@@ -19,7 +19,7 @@ from howdah.record.directory import (
     PARTIAL,
     RunDirectory,
     experiment_indexes,
-    is_abandoned,
+    remove_abandoned,
     sweep_writing,
     writing_name,
 )
@@ -112,10 +112,8 @@ class ExperimentDirectory:
             shutil.rmtree(entry, ignore_errors=True)
             removed.append(entry.name)
         # Reports are made without the lock: their files and blocks are removed once their command has ended.
-        for entry in self.path.glob(f"*/{PARTIAL}*"):
-            if is_abandoned(entry):
-                shutil.rmtree(entry, ignore_errors=True)
-                removed.append(str(entry.relative_to(self.path)))
+        left = [entry for entry in self.path.glob(f"*/{PARTIAL}*") if remove_abandoned(entry)]
+        removed += [str(entry.relative_to(self.path)) for entry in left]
         for directory in (self.path, *self.path.glob("*/"), *self.path.glob("*/tables/")):
             removed += [str(entry.relative_to(self.path)) for entry in sweep_writing(directory)]
         return removed

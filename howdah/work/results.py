@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.cache import Progress
-from howdah.claim.claims import judge_claims, judged_with
+from howdah.claim.claims import claims_profile, judge_claims
 from howdah.errors import HowdahError
 from howdah.layout import write_stderr
 from howdah.number import counted
@@ -276,4 +276,4 @@ def judged_claims(path: Path, profile: Path | None = None) -> ClaimsFile | None:
 def renew_claims(path: Path) -> None:
     """Judge an experiment's claims again if it has claims.json, so that no stale claim is shown."""
     if (path / CLAIMS_NAME).exists():
-        judge_claims(path, judged_with(path))
+        judge_claims(path, claims_profile(path))
