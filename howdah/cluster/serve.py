@@ -72,7 +72,16 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
             with scratch("howdah-dask-") as local:
                 try:
                     await asyncio.to_thread(check_scheduler, address, tls, _REACH_S)
-                    one = await _start_worker(address, threads, host, tls, local)
+                    one: Any = await Worker(
+                        address,
+                        nthreads=threads,
+                        host=host or own_host(address),
+                        security=security_of(tls),
+                        local_directory=str(local),
+                        dashboard=False,
+                        dashboard_address=ADDRESS,
+                        memory_limit=0,
+                    )
                 except (OSError, TimeoutError, RuntimeError) as error:
                     say(f"the scheduler {address} does not answer: {error}")
                 else:
@@ -86,19 +95,6 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
 
     asyncio.run(serve())
     os._exit(0)  # a normal exit would wait for threads that wait for runs
-
-
-async def _start_worker(address: str, threads: int, host: str | None, tls: Path | None, local: Path) -> Any:
-    return await Worker(
-        address,
-        nthreads=threads,
-        host=host or own_host(address),
-        security=security_of(tls),
-        local_directory=str(local),
-        dashboard=False,
-        dashboard_address=ADDRESS,
-        memory_limit=0,
-    )
 
 
 def _ended() -> asyncio.Event:

@@ -281,7 +281,6 @@ def _store_result(store: Store, directory: RunDirectory, verdict: str, order: Or
 
 
 def _listen(making: RunInProgress, key: str, worker: Any) -> None:
-    """Report progress to the client until the run has ended."""
     last_sent = time.monotonic() - _SAY_EVERY_S
     going = True
     while going:

@@ -164,7 +164,6 @@ class ListedStack(_Row):
 
 
 def _stacks() -> Iterator[ListedStack]:
-    """The kernel's own stack, then the shipped ones."""
     yield ListedStack(stack=LINUX, summary=RECEIVERS[LINUX].summary, needs=[])
     for name in shipped_stacks():
         section = read_stack(STACKS / f"{name}.yaml").section

@@ -172,7 +172,6 @@ def _explained(error: Exception) -> HowdahError:
 
 
 def _report_error(options: argparse.Namespace, error: HowdahError) -> int:
-    """Print an error and return its exit code."""
     if os.strerror(errno.EFBIG) in error.what:  # another directory would not help
         error.hint = LARGER_FILES
     if getattr(options, "json", False):
@@ -182,7 +181,6 @@ def _report_error(options: argparse.Namespace, error: HowdahError) -> int:
 
 
 def _report_interruption(kept: str, *, as_data: bool) -> int:
-    """Print what Ctrl-C left and return the exit code."""
     if as_data:
         _print_error_object("interrupted", None, kept)
     write_stderr(f"howdah: interrupted; {kept}\n")

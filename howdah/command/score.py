@@ -55,7 +55,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _table(scores: list[Score]) -> str:
-    """Return a block per variant with a line per score."""
     lines = []
     for (experiment, kernel, algorithm, point), rows in groupby(scores, key=_variant):
         lines.append("  ".join(filter(None, (algorithm, point, f"{experiment} on {kernel}"))))

@@ -153,7 +153,6 @@ def _schedule_check(
 
 
 def _bytes_between(capacity: Steps, begin: Integers, end: Integers) -> NDArray[np.float64]:
-    """Return the bytes that a rate carries in each interval."""
     carried: NDArray[np.float64] = (capacity.integral(end) - capacity.integral(begin)) / 8 / SECOND_NS
     return carried
 

@@ -128,7 +128,6 @@ def make_again(
 
 
 def _check_comparable(original: RunDirectory, record: RunRecord) -> None:
-    """Raise HowdahError if there is nothing to compare a repeated run with."""
     if record.status != "finished":
         raise HowdahError(f"this run is {record.status}: there is nothing to compare with", where=str(original.path))
     if outdated(original):

@@ -133,14 +133,19 @@ def bring_up_to_date(
                 path if (path / "experiment.json").exists() else path.parent
             ).update_index()
     _warn_of_outdated(path, [run for run in old if outdated(run)], tell)
-    _warn_of_unchecked(path, [run for run in without_digests if read_record(run).digests is None], tell)
+    if unchecked := [run for run in without_digests if read_record(run).digests is None]:
+        _warn_once(
+            path,
+            f"{counted(len(unchecked), 'run')} of {path.name} {'has' if len(unchecked) == 1 else 'have'} no digests "
+            "(made by an earlier version of howdah): nothing shows whether the files were changed",
+            tell,
+        )
     return done
 
 
 def _runs_to_update(
     path: Path, without: Container[str], *, force: bool
 ) -> tuple[list[RunDirectory], list[RunDirectory]]:
-    """Return the finished runs without digests, and the runs to analyse again."""
     without_digests, old = [], []
     for run in runs_of(path):
         if run.name in without or not run.provenance.exists():
@@ -236,7 +241,6 @@ def listed(path: Path) -> list[Listed]:
 
 
 def _warn_once(path: Path, text: str, tell: Tell) -> None:
-    """Print a warning once, even if a command reads an experiment several times."""
     if (path, text) not in _warned:
         _warned.add((path, text))
         tell(text)
@@ -250,16 +254,6 @@ def _warn_of_outdated(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
             f"{counted(len(runs), 'run')} {'was' if one else 'were'} analysed by another version of howdah, and "
             f"{'its' if one else 'their'} data were not kept (keep: first); 'howdah run --again' makes "
             f"{'it' if one else 'them'} again",
-            tell,
-        )
-
-
-def _warn_of_unchecked(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
-    if runs:
-        _warn_once(
-            path,
-            f"{counted(len(runs), 'run')} of {path.name} {'has' if len(runs) == 1 else 'have'} no digests "
-            "(made by an earlier version of howdah): nothing shows whether the files were changed",
             tell,
         )
 
