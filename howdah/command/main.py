@@ -24,7 +24,7 @@ from howdah.command.answer import answer_error
 from howdah.command.commands import add_commands
 from howdah.command.interruption import interruptible, what_is_kept
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
-from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, place_of, remedy
+from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, place_of, remedy, shorter
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
@@ -172,6 +172,8 @@ def _end(options: argparse.Namespace, error: HowdahError) -> int:
     """Say what went wrong; the exit code."""
     if os.strerror(errno.EFBIG) in error.what:  # no other place would help
         error.hint = LARGER_FILES
+    if os.strerror(errno.ENAMETOOLONG) in error.what:
+        error.hint = shorter(error.where)
     if getattr(options, "json", False):
         _answer(error.what, error.where, error.hint)
     write_stderr(f"howdah: {error}\n")

@@ -87,7 +87,7 @@ def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Te
     is not the one that was recorded.
     """
     chosen = _chosen(paths)
-    with Held(target.parent) as held:
+    with Held(target) as held:
         return _packed(chosen, Content(held), target, kind, tell or _silent)
 
 
