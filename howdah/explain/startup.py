@@ -35,6 +35,7 @@ _FEW_PACKETS, _FEW_ACKS = 8, 4
 _TOLD_PACKETS, _GREW_ON_PACKETS = 6, 24  # acknowledged between two events that are told apart; since one without effect
 _MOSTLY, _UNDONE = 0.5, 0.15  # the latter of what was in flight
 _PASSED_OVER = 2  # trains of ACKs, each in another round: no delay that varies feigns them all
+BEYOND = "it stopped, perhaps for a window of more than TCP has"
 NO_DATA = "the application had nothing to send before it left"
 ENDED = "the transfer ended first"
 GROWING = "it was still growing when the capture ended"
@@ -146,6 +147,8 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
         why = "the receive window held it back before it left"
         if limit == APPLICATION:
             why = ENDED if _all_sent(seen, course, end) else NO_DATA
+            if seen.excess_scale and why == NO_DATA:
+                why, limit = BEYOND, None
         return _without(rounds, initial, paced, why, limit, end, grown)
     cause, sure, evidence = _detector(course, trips, found, end, mark, paced)
     if trips.at != SENDER and sure and _silence_follows(course, trips, end):
