@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories for a while, of which nothing stays, however a command ends; after SIGKILL the next one removes them."""
+"""Temporary directories that are removed however a command ends; after SIGKILL the next command removes them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _LOCK = ".lock"  # in a directory, while it is used
 
 @contextmanager
 def scratch(prefix: str, place: Path | None = None) -> Iterator[Path]:
-    """A directory that goes at the end; in ``place``, or in ``$TMPDIR``, where ``prefix`` begins with ``howdah-``.
+    """Provide a directory in ``place``, or in ``$TMPDIR``, and remove it at the end.
 
-    Its name ends with its owner's number, and it is locked as long as it is used. In ``$TMPDIR`` what killed commands
-    left goes first. A directory of ``tempfile`` would stay if Ctrl-C came while it is emptied.
+    Its name ends with its owner's process number, and it is locked while in use. In ``$TMPDIR``, ``prefix`` must begin
+    with ``howdah-``, and the directories of killed commands are removed first. Unlike a directory of ``tempfile``, it
+    does not survive a Ctrl-C during the removal.
     """
     if place is None:
         sweep_left()
@@ -42,15 +43,15 @@ def scratch(prefix: str, place: Path | None = None) -> Iterator[Path]:
         finally:
             shutil.rmtree(made, ignore_errors=True)
     finally:
-        shutil.rmtree(made, ignore_errors=True)  # Ctrl-C, which is raised once, may have ended the first
+        shutil.rmtree(made, ignore_errors=True)  # Ctrl-C, which is raised once, may have interrupted the first one
 
 
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
-    """Show that this process uses a directory, to processes of other containers and hosts, too, whose numbers say
-    nothing here. Raises OSError where the directory is gone.
+    """Mark a directory as in use by this process. Raise OSError if the directory has been removed.
 
-    The lock is on a file: that on a directory does not reach the other hosts of a network file system.
+    Process numbers mean nothing in other containers and on other hosts, so the mark is a lock. It is on a file, because
+    a lock on a directory does not reach the other hosts of a network file system.
     """
     with ExitStack() as stack:
         place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -68,16 +69,16 @@ def held(directory: Path) -> Iterator[None]:
 
 
 def sweep_left() -> list[Path]:
-    """Remove this user's directories in ``$TMPDIR`` whose command was killed; returns them."""
+    """Remove this user's directories in ``$TMPDIR`` that killed commands left; return those removed."""
     found = ((path, _NAME.fullmatch(path.name)) for path in Path(tempfile.gettempdir()).glob("howdah-*"))
     return [path for path, name in found if name is not None and remove_left(path, name.group(1))]
 
 
 def remove_left(path: Path, owner: str | None) -> bool:
-    """Remove a directory or a file of this user's that nobody uses any more; whether it was one.
+    """Remove a directory or file of this user's that is no longer in use; return whether it was one.
 
-    ``owner`` is the number of its process. Who uses it holds a lock on it (a file, and a guest's directory) or on a
-    file in it, which processes of other PID namespaces and hosts see, too.
+    ``owner`` is the number of the process that made it. Its user holds a lock on it (a file, or a guest's directory) or
+    on a file in it, which processes of other PID namespaces and hosts see, too.
     """
     if owner is not None and is_running(owner):
         return False

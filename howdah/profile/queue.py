@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues that a hop can have, each with the parameters of its own: ``queue: red``, or ``{kind: red, burst: 20}``.
+"""Queues of a hop, each with its own parameters: ``queue: red``, or ``{kind: red, burst: 20}``.
 
-The sections are made from the classes of howdah/linux/netlink/discipline, where a kind is described once.
+The sections are generated from the classes of howdah/linux/netlink/discipline, the only definition of each kind.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from howdah.profile.field import Buffer, FieldError, PositiveDuration, Ratio, Se
 
 TAG = "kind"
 _QUANTITIES: dict[str, Any] = {"duration": PositiveDuration, "buffer": Buffer, "share": Ratio}
-_LITERAL: Any = Literal  # made at run time, as the union is
+_LITERAL: Any = Literal  # built at run time, like the union
 _UNION: Any = Union
-_DESCRIPTION = "queue discipline, or a mapping of its kind and parameters: fifo drops at the tail"
+_DESCRIPTION = "a queue discipline, or a mapping of its kind and parameters; fifo drops at the tail"
 
 
 class _Kind(Section):
-    """A queue and its parameters."""
+    """A queue discipline and its parameters."""
 
     kind: str
 
@@ -44,7 +44,7 @@ class _Kind(Section):
 
 
 class QueueSection(_Kind):
-    """That of a hop."""
+    """The queue of a hop."""
 
     @property
     def discipline(self) -> type[HopQueue]:
@@ -56,7 +56,7 @@ class QueueSection(_Kind):
 
 
 class HostQueueSection(_Kind):
-    """That of a sender's interface."""
+    """The queue of a sender's interface."""
 
     @property
     def discipline(self) -> type[HostQueue]:
@@ -68,7 +68,7 @@ class HostQueueSection(_Kind):
 
 
 def _field(field: dataclasses.Field[Any]) -> tuple[Any, Any]:
-    """Type and pydantic's field of a parameter."""
+    """The type and pydantic field of a parameter."""
     said = field.metadata
     default = said["default"]
     extra: dict[str, Any] = {}
@@ -97,7 +97,7 @@ SECTIONS = {name: _section(kind, name, kind.asked, QueueSection) for name, kind 
 HOST_SECTIONS = {
     name: _section(kind, name, kind.asked_of_host, HostQueueSection) for name, kind in host_queues().items()
 }
-# Found by name where one is unpickled.
+# Unpickling finds a class by its name in the module.
 globals().update({section.__name__: section for section in (*SECTIONS.values(), *HOST_SECTIONS.values())})
 
 
@@ -129,20 +129,20 @@ def host_queue_field() -> Any:
     return Field(
         default_factory=lambda: HOST_SECTIONS["fifo"](kind="fifo"),
         description="queue discipline of each sender's interface while flows run, or a mapping of its kind and "
-        "parameters: fifo never drops",
+        "parameters; fifo never drops",
         json_schema_extra={"x-default": "fifo"},
     )
 
 
 def refuse_flat(path: Any) -> Any:
-    """The data of a path, which does not have parameters of a queue beside the queue. Raises FieldError."""
+    """Return the data of a path. Raise FieldError if it has queue parameters beside ``queue`` instead of in it."""
     if isinstance(path, dict):
         refuse_nested(path, "path.queue: ")
     return path
 
 
 def refuse_nested(section: dict[Any, Any], field: str) -> None:
-    """Raises FieldError where a queue's parameters are below its name; ``field`` begins the form that it shows."""
+    """Raise FieldError if a queue's parameters are below its name; the message shows the right form after ``field``."""
     flat = [name for name in SECTIONS if name in section]
     if not flat:
         return
@@ -153,7 +153,8 @@ def refuse_nested(section: dict[Any, Any], field: str) -> None:
 
 
 def _form(kind: str, parameters: Any) -> tuple[str, list[str]]:
-    """Kind and parameters as they are written, without what the queue does not take; and what it takes there."""
+    """Return kind and parameters as a profile has them, without those that the queue refuses, and a reason for each of
+    these."""
     pairs, refused = [f"{TAG}: {kind}"], []
     for name, value in parameters.items() if isinstance(parameters, dict) else ():
         try:

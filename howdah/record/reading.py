@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a run directory that may be somebody else's: damaged, cut off, or written by another version."""
+"""Read a run directory that may come from other people: damaged, cut off, or written by another version."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Step = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 class _Opened(BaseModel):
-    """What the plan's types leave open, and later stages take by its name or place."""
+    """Parts of the plan whose types are open, and which later stages access by name or index."""
 
     model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
 
@@ -59,7 +59,7 @@ class _OpenPlan(_Opened):
 
 
 def prepare(*further: type) -> None:
-    """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
+    """Build the validators of a run's files, and of ``further`` types, so that forked processes have them."""
     for kind in (Plan, _OpenPlan, RunRecord, Metrics, Verdict, *further):
         made = adapter(kind)
         if hasattr(made, "rebuild"):  # from pydantic 2.10 on what checks a model is made when it is first used
@@ -67,7 +67,7 @@ def prepare(*further: type) -> None:
 
 
 def read_plan_file(path: Path) -> Plan:
-    """plan.json, checked: types of every field, and that what it names is there."""
+    """Read and check plan.json: the types of all fields, and that everything it names exists."""
     value = read_json(path)
     if not isinstance(value, dict):
         raise RecordError("this is not a plan", where=str(path), hint=HINT)
@@ -92,7 +92,7 @@ def read_plan_file(path: Path) -> Plan:
 
 
 def check_steps(plan: Plan) -> None:
-    """What operations and events have. Raises ValueError for a value of another type, and for a negative number."""
+    """Raise ValueError if an operation or an event has a value of a wrong type, or a negative number."""
     steps = [(f"operation {number}", step) for number, step in enumerate(plan.operations)]
     for what, step in [*steps, *((f"event {number}", event.change) for number, event in enumerate(plan.timeline))]:
         options = [step.discipline] if isinstance(step, PlacedQueue) else [step.rate] if isinstance(step, Class) else []
