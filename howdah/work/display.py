@@ -70,9 +70,9 @@ class Display:
             self._progress.stop()
 
     def say(self, text: str) -> None:
-        """Print a line that stays above the bars."""
+        """Print a line that stays above the bars. It wraps on a terminal alone: in a log a name that is cut is lost."""
         if not self.quiet:
-            self.console.print(visible(text), markup=False)
+            self.console.print(visible(text), markup=False, soft_wrap=not self.console.is_terminal)
 
     def build(self, what: str, done: int, total: int) -> None:
         """Show a step of a build, or of other work in parts; ``total`` is 0 while unknown.

@@ -19,6 +19,7 @@ from howdah.record.directory import (
     PARTIAL,
     RunDirectory,
     experiment_indexes,
+    of_place,
     remove_abandoned,
     sweep_writing,
     writing_name,
@@ -98,10 +99,13 @@ class ExperimentDirectory:
                     where=str(self.path),
                     hint="Wait for it, or give this run a place of its own with --runs DIR.",
                 ) from None
-            file.seek(0)
-            file.truncate()
-            file.write(str(os.getpid()))
-            file.flush()
+            try:
+                file.seek(0)
+                file.truncate()
+                file.write(str(os.getpid()))
+                file.flush()
+            except OSError as error:  # of a full disk it names no file
+                raise of_place(error, lock, self.path) from error
             yield
 
     def sweep_partial(self) -> list[str]:
