@@ -70,8 +70,8 @@ def content_name(path: Path) -> Path:
 
 
 def open_raw(path: Path) -> BinaryIO:
-    """Open the content as a stream. It raises OSError if the file is damaged or cut off, and RecordError if it is no
-    file to open (``open_foreign``)."""
+    """Open the content as a stream. It raises OSError if the file is damaged or cut off, and RecordError if it is
+    not a regular file (``open_foreign``)."""
     file = stored(path)
     if file == path:
         return open_foreign(file)
