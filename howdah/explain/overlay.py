@@ -232,7 +232,7 @@ def _pictures(overlay: Overlay) -> Iterator[ShownPicture]:
         for label, style, points in both:
             inside = points.time_s <= end
             values = getattr(points, field)[inside] * factor
-            lines.append(PlotLine(label, style, points.time_s[inside].tolist(), values.tolist(), said=label))
+            lines.append(PlotLine(label, style, points.time_s[inside].tolist(), values.tolist(), spoken=label))
         most = 1.05 * max(each for line in lines for each in line.y) or 1.0
         panel = Panel(
             f"{title}: recorded and reproduced over time",

@@ -21,7 +21,7 @@ from howdah.report.plot.model import LineLook, Panel, PlotAxis, PlotLine
 from howdah.report.plot.style import Style, key, token
 from howdah.report.plot.svg import panel_svg
 from howdah.report.sequence import ACKED, ALLOWED, SACKED, SENT, SERIES
-from howdah.report.sequence import AGAIN as SENT_AGAIN
+from howdah.report.sequence import RETRANSMITTED as SENT_AGAIN
 
 START_UP, WHOLE = "start-up", "whole"
 SIZES = (Size(1160, 400, "wide"), Size(400, 330, "narrow"))
@@ -81,7 +81,7 @@ def time_sequence(flow: Explained, part: str) -> Panel | None:
     def add(label: str, look: LineLook, time_ns: Integers, offset: Integers, keep: Flags) -> None:
         if keep.any():
             x, y = (time_ns[keep] - begin) / 1e9, offset[keep] / bytes_each
-            line = PlotLine(label, SERIES[label].style, x.tolist(), y.tolist(), said=label, look=look)
+            line = PlotLine(label, SERIES[label].style, x.tolist(), y.tolist(), spoken=label, look=look)
             panel.lines.append(line)
 
     window = seen.acks.una + seen.acks.window_bytes
@@ -142,7 +142,7 @@ def _delays(
         PlotAxis(f"seconds since the first packet at {leg.near}", (0.0, end_s)),
         PlotAxis("delay beyond the least (ms)", (0.0, max(1.05 * float(level_ms.max()), LEAST_MS))),
         [
-            PlotLine(name, style, time_s[rows].tolist(), level_ms[rows].tolist(), said=name, look=look)
+            PlotLine(name, style, time_s[rows].tolist(), level_ms[rows].tolist(), spoken=name, look=look)
             for name, style, look, rows in drawn
             if rows.any()
         ],

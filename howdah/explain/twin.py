@@ -24,7 +24,7 @@ from howdah.held import RECEIVE_WINDOW, HeldBy
 from howdah.measure.cause import ACK_TRAIN, DELAY, LOSS, UNKNOWN
 from howdah.measure.limit import APPLICATION
 from howdah.number import counted, duration, rate, rounded, significant
-from howdah.profile.draft import tidy
+from howdah.profile.draft import align_comment
 from howdah.profile.link import LEAST_RATE
 from howdah.quantity import bdp_bytes
 from howdah.report.table import cause_text
@@ -112,7 +112,7 @@ def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) ->
         *claim_lines(flow, duration_s, alone=not beside),
         *recorded_lines(flow),
     ]
-    return "\n".join(tidy(line) for line in lines) + "\n"
+    return "\n".join(align_comment(line) for line in lines) + "\n"
 
 
 def _head_start_s(beside: list[Competitor]) -> float:

@@ -4,6 +4,8 @@ system, which shows changes without reading them."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import math
 import os
@@ -17,7 +19,7 @@ from typing import Any
 
 from howdah.errors import RecordError
 from howdah.foreign import read_foreign, too_dense
-from howdah.running import is_running
+from howdah.scratch import remove_left
 
 PARTIAL = ".partial-"
 WRITING = ".writing-"  # a file that is being written, beside its place
@@ -104,6 +106,8 @@ def write_whole(path: Path, content: str | bytes | Iterator[str]) -> None:
     temporary = writing_name(path)
     try:
         with temporary.open("wb") as file:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)  # shows that it is being written (remove_left)
             parts = [content] if isinstance(content, str | bytes) else content
             file.writelines(part.encode() if isinstance(part, str) else part for part in parts)
             file.flush()
@@ -119,10 +123,10 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=1, sort_keys=False) + "\n")
 
 
-def is_abandoned(path: Path) -> bool:
-    """Whether the process whose number ends the name of a partial directory or file has ended."""
+def remove_abandoned(path: Path) -> bool:
+    """Remove a partial directory or file if the process whose number ends its name has ended. Return whether it was."""
     owner = _OWNER.search(path.name)
-    return owner is None or not is_running(owner.group(1))
+    return remove_left(path, owner.group(1) if owner else None)
 
 
 def experiment_indexes(runs: Path) -> list[Path]:
@@ -133,10 +137,7 @@ def experiment_indexes(runs: Path) -> list[Path]:
 
 def sweep_writing(directory: Path) -> list[Path]:
     """Remove files that killed commands were writing into ``directory`` itself; return them."""
-    found = [entry for entry in directory.glob(f"{WRITING}*") if is_abandoned(entry)]
-    for entry in found:
-        entry.unlink(missing_ok=True)
-    return found
+    return [entry for entry in directory.glob(f"{WRITING}*") if remove_abandoned(entry)]
 
 
 def remove_whole(path: Path) -> None:

@@ -18,6 +18,7 @@ from howdah.plan.plan import Plan, of_today
 from howdah.record.directory import read_json
 from howdah.record.metrics import Metrics
 from howdah.record.model import HINT, adapter
+from howdah.record.references import check_references
 from howdah.record.run import RunRecord
 from howdah.record.verdict import Verdict
 
@@ -78,7 +79,8 @@ def read_plan_file(path: Path) -> Plan:
         plan = Plan.from_json(content.decode())
         adapter(_OpenPlan).validate_python(today)
         check_steps(plan)
-        _check_ends(plan)
+        _check_numbers(plan)
+        check_references(plan)
         check_names(plan)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -102,13 +104,16 @@ def check_steps(plan: Plan) -> None:
                     raise ValueError(f"{name} of {what} ({step.op}) is negative")
 
 
-def _check_ends(plan: Plan) -> None:
-    hosts = {host.name for host in plan.hosts}
-    for flow in plan.flows:
-        for end in (flow.sender, flow.receiver):
-            if end not in hosts:
-                raise ValueError(f"flow {flow.id} has an end at {end}, which is not a host")
+def _check_numbers(plan: Plan) -> None:
     if len({flow.id for flow in plan.flows}) != len(plan.flows):
         raise ValueError("two flows have the same number")
-    if plan.duration_us <= 0 or plan.path.rtt_us <= 0 or plan.path.rate_bits_per_second <= 0:
-        raise ValueError("duration, round trip and rate are not all above 0")
+    sizes = {name: getattr(plan.path, name) for name in ("rtt_us", "rate_bits_per_second", "mss_bytes", "frame_bytes")}
+    of_calibration = ("rate_bits_per_second", "frame_bytes")
+    sizes |= {f"calibration.{name}": getattr(plan.calibration, name) for name in of_calibration}
+    sizes |= {f"rtt_us of flow {flow.id}": flow.rtt_us for flow in plan.flows}
+    for name, value in {"duration_us": plan.duration_us, **sizes}.items():
+        if value <= 0:
+            raise ValueError(f"{name} is {value}, and not above 0")
+    for name in ("loss_ratio", "reverse_loss_ratio", "reorder_ratio"):
+        if not 0 <= getattr(plan.path, name) <= 1:
+            raise ValueError(f"path.{name} is {getattr(plan.path, name)}, and not from 0 to 1")

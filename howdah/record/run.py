@@ -77,7 +77,7 @@ class ModuleOrigin(_RunPart):
     srcversion: str | None = _told("The kernel's digest of its source.")
     source: str | None = _told("Where it came from.")
     parameters: dict[str, str | None] | None = _told("As the kernel shows them after loading.")
-    sha256: str | None = _told("Of its file, in a virtual machine.")
+    sha256: str | None = _told("Of its file, on which headers and flags count, too.")
 
 
 class Confinement(_RunPart):

@@ -24,7 +24,7 @@ from howdah.codec import encoded
 from howdah.counterexample.goal import CandidateScore
 from howdah.counterexample.page import write_page as write_search_page
 from howdah.counterexample.session import SearchResult
-from howdah.counterexample.shrink import Simpler
+from howdah.counterexample.shrink import Simplified
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
 from howdah.explain.course import section_points
@@ -236,7 +236,7 @@ def _search(root: Path) -> Path:
     for number in range(30):
         score = CandidateScore(number / 30, number % 5 == 0, f"exit at {number / 30:.3g} BDP")
         tried.append(Tried(space.draw(chance), score, f"candidate-{number}", 1))
-    found = SearchResult(tried, space.size, Simpler(tried[0].candidate), tried[0])
+    found = SearchResult(tried, space.size, Simplified(tried[0].candidate), tried[0])
     found.neighbours = [("path.rtt 40 ms", tried[1]), ("path.buffer 1 bdp", tried[2])]
     found.importances = {"path.rtt": 0.6, "path.rate": 0.3, "path.buffer": 0.1}
     said = ["The claim fails on 6 of 30 candidates.", "The simplest has a round-trip time of 200 ms."]
