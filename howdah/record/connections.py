@@ -24,7 +24,7 @@ from howdah.record.digest import check
 from howdah.record.directory import RunDirectory, writing_name
 from howdah.record.metrics import MetricRow
 from howdah.record.run import RunRecord
-from howdah.record.table import DAMAGED, opened_file
+from howdah.record.table import DAMAGED, open_parquet
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -158,7 +158,7 @@ def read_connections(directory: RunDirectory, record: RunRecord | None = None, p
     if record is not None:
         check(directory, record, [path])
     try:
-        with opened_file(path) as file:
+        with open_parquet(path) as file:
             schema = file.schema_arrow.remove_metadata()
             if schema != SCHEMA:
                 raise RecordError("this is not a table of connections", where=str(path), hint=_HINT)

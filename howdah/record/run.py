@@ -199,7 +199,7 @@ class RunRecord(EngineReport):
         for name in report.model_fields_set:
             setattr(self, name, getattr(report, name))
 
-    def but(self, **changes: Any) -> RunRecord:
+    def replaced(self, **changes: Any) -> RunRecord:
         """A copy with these changes."""
         return self.model_copy(update=changes)
 

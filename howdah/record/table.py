@@ -134,10 +134,10 @@ def read(directory: RunDirectory, name: str, columns: list[str] | None = None, *
     if name not in TABLES:
         raise HowdahError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
     try:
-        with opened(path, name) as file:
+        with open_table(path, name) as file:
             _check_version(file.schema_arrow, name, path)
             check_columns(file.schema_arrow, name, path)
-            return whole(file, columns or (None if axes else TABLES[name].names))
+            return read_columns(file, columns or (None if axes else TABLES[name].names))
     except FileNotFoundError:
         raise HowdahError(
             f"table {name} is missing", where=str(path), hint="the run was not ingested, or ended early"
@@ -145,12 +145,12 @@ def read(directory: RunDirectory, name: str, columns: list[str] | None = None, *
 
 
 @contextmanager
-def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
+def open_table(path: Path, name: str) -> Iterator[pq.ParquetFile]:
     """Open the file of a table. Raise FileNotFoundError, or HowdahError if the file proves damaged when it is opened or
     read.
     """
     try:
-        with opened_file(path) as file:
+        with open_parquet(path) as file:
             yield file
     except FileNotFoundError:
         raise
@@ -159,7 +159,7 @@ def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
 
 
 @contextmanager
-def opened_file(path: Path) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file. Raise one of ``DAMAGED`` if it is damaged."""
     with open_foreign(path) as content:  # pyarrow takes no name that is not UTF-8
         file = pq.ParquetFile(content, pre_buffer=False)  # which would read in threads of its own
@@ -170,7 +170,7 @@ def opened_file(path: Path) -> Iterator[pq.ParquetFile]:
         yield file
 
 
-def whole(file: pq.ParquetFile, columns: list[str] | None) -> pa.Table:
+def read_columns(file: pq.ParquetFile, columns: list[str] | None) -> pa.Table:
     """Read these columns of all rows. Raise one of ``DAMAGED`` if text is not UTF-8, which pyarrow does not check.
 
     Threads of pyarrow are not used: one that releases a Python file after the program has ended aborts it.

@@ -116,7 +116,7 @@ def make_again(
             partial.raw.mkdir()
             partial.share.mkdir()
             partial.plan.write_text(plan_json, encoding="utf-8")
-            made = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
+            made = first_record(plan_json, record.key or "").replaced(rerun_of=str(original.path))
             write_record(partial, made if is_strangers else signed(made, plan, plan_json))
             bring_programs(original, partial, plan)
             if up_to_date:
