@@ -22,8 +22,8 @@ from howdah.record.directory import RunDirectory
 from howdah.record.run import RunRecord, read_record, write_record
 from howdah.record.verdict import read_verdict
 
-SOURCES = ("plan.json", "raw/", "share/")  # what the analysis reads; all else in a run is made from it
-MANIFEST = "manifest.sha256"  # of a signature (howdah/verify/signature.py)
+SOURCES = ("plan.json", "raw/", "share/")  # what the analysis reads; everything else in a run is made from it
+MANIFEST = "manifest.sha256"  # part of a signature (howdah/verify/signature.py)
 SSH_SIGNATURE, MINISIGN_SIGNATURE = f"{MANIFEST}.sig", f"{MANIFEST}.minisig"
 UNCOVERED = ("run.json", "report.html", MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
 
@@ -54,7 +54,7 @@ class Mismatch:
 
 
 _State = tuple[Path, int, int, int, int]
-_MOST_KNOWN = 1 << 15  # some 20 MB; a command may take in a million runs of 30 files each
+_MOST_KNOWN = 1 << 15  # about 20 MB; a command may read a million runs of 30 files each
 _known: dict[_State, str] = {}
 
 

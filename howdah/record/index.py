@@ -99,7 +99,7 @@ def _lines(about: ExperimentIndex, cells: Iterable[IndexedRun]) -> Iterator[str]
 
 
 DRAWN_NAME = "drawn.json"
-_MOST = 200  # the latest
+_MOST = 200  # latest commands that are kept
 _LONGEST = 4096
 _MOST_BYTES = 1 << 20
 _BEGINNINGS = [["howdah", verb, "--runs", "."] for verb in ("figure", "table")]

@@ -26,7 +26,7 @@ from howdah.record.schema import TABLES
 from howdah.record.table import check_columns, open_table, read_columns
 from howdah.record.verdict import Check, Verdict, read_verdict
 
-# Axes that have a label of their own; the others name the sweep point.
+# Axes that have their own label; the others name the sweep point.
 _OWN_LABEL = {"algorithm", "algorithms", "flows.algorithm", "repetition", "repetitions"}
 
 
@@ -273,7 +273,7 @@ def without_controls(experiments: list[Experiment]) -> list[Experiment]:
 _SHARED = {"kernel", "modules", "confinement", "stacks", "howdah", "host", "algorithms", "extensions"}
 _parts: dict[str, Any] = {}
 _WORDS = ("metric", "value", "unit", "group", "role", "algorithm", "receiver", "why")
-_KEPT = ("tables/", "connections.parquet")  # what is read when somebody asks for it
+_KEPT = ("tables/", "connections.parquet")  # files that are read on demand
 
 
 def brief(run: Run) -> Run:
