@@ -36,7 +36,7 @@ from howdah.errors import HowdahError, explain
 from howdah.pack.archive import INDEX, extract, write_archive
 from howdah.pack.content import PackedFile
 from howdah.pack.shape import PackIndex, check_run_index
-from howdah.record.digest import covered, file_sha256, mismatches, refusal
+from howdah.record.digest import covered_files, file_sha256, mismatch_error, mismatches
 from howdah.record.directory import PARTIAL, RunDirectory, remove_abandoned, write_whole
 from howdah.record.provenance import now, sha256_text
 from howdah.record.run import RunRecord, read_record
@@ -301,7 +301,7 @@ def results_sha256(directory: RunDirectory) -> str:
 
 def pack_run(directory: RunDirectory, name: str, target: Path) -> str:
     """Write the run's files except share/ to ``target``, and return the SHA-256 of that file."""
-    names = [each for each in (*covered(directory), "run.json") if not each.startswith("share/")]
+    names = [each for each in (*covered_files(directory), "run.json") if not each.startswith("share/")]
     files = [PackedFile(each, directory.path / each) for each in names]
     write_archive(target, name, PackIndex(runs=[name]), files, check_run_index)
     return file_sha256(target)
@@ -322,7 +322,7 @@ def unpack_run(pack: Path, directory: RunDirectory, plan_json: str, key: str, ag
     _fill_share(directory, record, agent)
     wrong = mismatches(directory, record)
     if wrong:
-        raise refusal(directory, wrong[0])
+        raise mismatch_error(directory, wrong[0])
 
 
 def _fill_share(directory: RunDirectory, record: RunRecord, agent: Path | None) -> None:

@@ -187,7 +187,6 @@ def explain_connection(connection: TapConnection) -> Explained | None:
 
 
 def _add_course(found: Explained, seen: Seen, trips: RoundTrips, course: SenderCourse, begin: int) -> None:
-    """Add what requires the sender's course: the start-up, the path, and what held the flow back."""
     start, path = start_up(seen, course, trips), path_of(seen, course, trips)
     found.parts = (seen, trips, course, start)
     found.initial_window_packets, found.growth = start.initial_window_packets, start.growth
@@ -289,7 +288,6 @@ def fitting_algorithms(course: SenderCourse, start: StartUp, trips: RoundTrips) 
 
 
 def _add_notes(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTrips) -> None:
-    """Add notes on the recording, and the reasons why some facts are not known."""
     if trips.is_split and trips.handshake_ns is not None:
         found.notes.append(
             f"the handshake took {trips.handshake_ns / 1e6:.1f} ms, the data's round trip at least "

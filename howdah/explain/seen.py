@@ -159,7 +159,6 @@ def seen_of(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None
 
 
 def _data_and_acks(connection: TapConnection, keep: Flags) -> tuple[Integers, Integers]:
-    """Places of the sender's segments with data, and of the receiver's ACKs, without those of the handshake."""
     flags, ours = connection.column("flags"), connection.ours
     wanted = keep & ((flags & SYN) == 0)
     data = np.flatnonzero(ours & wanted & (connection.column("payload_bytes") > 0))
@@ -362,7 +361,6 @@ def _scale(connection: TapConnection) -> int | None:
 
 
 def _top_before(sent: SeenSent, places: Integers) -> Integers:
-    """The end of all data seen before each of these places in the capture."""
     at = np.searchsorted(sent.place, places) - 1
     return np.where(at >= 0, sent.top[np.maximum(at, 0)], sent.begin[0])
 

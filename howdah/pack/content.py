@@ -26,7 +26,7 @@ from howdah.errors import HowdahError
 from howdah.foreign import open_foreign, read_foreign
 from howdah.pack.shape import Kind
 from howdah.place import PROJECT
-from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
+from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered_files, mismatch_error, mismatches
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.index import DRAWN_NAME, read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
@@ -191,8 +191,8 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, k
     record = read_record(run)
     wrong = mismatches(run, record)
     if wrong:
-        raise refusal(run, wrong[0])
-    files = list(covered(run))
+        raise mismatch_error(run, wrong[0])
+    files = list(covered_files(run))
     removed = [name for name in files if kind == "results" and name.startswith(_DATA)]
     bulk = [name for name in files if kind == "tables" and _is_bulk(run.path / name, name)]
     rewritten = _add_files(content, run, [name for name in files if name not in {*removed, *bulk}], prefix, paths)

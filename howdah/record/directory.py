@@ -22,7 +22,7 @@ from howdah.foreign import read_foreign, too_dense
 from howdah.scratch import remove_left
 
 PARTIAL = ".partial-"
-WRITING = ".writing-"  # a file that is being written, beside its place
+WRITING = ".writing-"  # prefix of a file that is being written, in the directory of its final path
 _OWN_NAME_BYTES = 200
 _OWNER = re.compile(r"-(\d+)$")
 _PARTIAL_NAME = re.compile(rf"{re.escape(PARTIAL)}(.+)-\d+")
@@ -173,7 +173,7 @@ def remove_whole(path: Path) -> None:
     if path != doomed and not path.name.startswith(PARTIAL):
         shutil.rmtree(doomed, ignore_errors=True)
         path = path.rename(doomed)
-    # A kill from here on leaves an experiment without an index, and runs that are not finished.
+    # If the command is killed from here on, it leaves an experiment without an index, and unfinished runs.
     for pattern in ("experiment.json", "run.json", "*/run.json"):
         for mark in path.glob(pattern):
             mark.unlink(missing_ok=True)
@@ -222,7 +222,7 @@ def _finite(text: str) -> float:
 
 _STATE = struct.Struct("<" + "Qqqq" * 4)
 _NOTHING = (0, 0, 0, 0)
-# A file system tells times in steps, of two seconds at worst: what is written twice within one looks the same.
+# Coarsest resolution of file times, 2 s: two writes within it look the same.
 STEP_NS = 2_000_000_000
 
 

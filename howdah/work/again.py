@@ -109,7 +109,7 @@ def make_again(
             partial.raw.mkdir()
             partial.share.mkdir()
             partial.plan.write_text(plan_json, encoding="utf-8")
-            first = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
+            first = first_record(plan_json, record.key or "").replaced(rerun_of=str(original.path))
             write_record(partial, first if is_strangers else signed(first, plan, plan_json))
             bring_programs(original, partial, plan)
             if up_to_date:

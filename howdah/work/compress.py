@@ -73,7 +73,7 @@ def compress_run(directory: RunDirectory) -> Compressed | None:
         _compare(directory, copy)
         record = read_record(directory)
         if record.digests is not None and not record.data_removed:
-            write_record(copy, record.but(digests=digests(copy)))
+            write_record(copy, record.replaced(digests=digests(copy)))
         after = _size(copy.raw)
         _exchange(copy.path, directory.path)
     except OSError as error:

@@ -265,7 +265,7 @@ def begin_run(final: Path, plan_json: str, key: str, parameter_places: dict[str,
     directory.share.mkdir()
     directory.plan.write_text(plan_json, encoding="utf-8")
     places = {name: from_here(place) for name, place in parameter_places.items()}
-    write_record(directory, first_record(plan_json, key).but(parameter_places=places))
+    write_record(directory, first_record(plan_json, key).replaced(parameter_places=places))
     return directory
 
 

@@ -23,7 +23,16 @@ from howdah.engine.registry import engine as find_engine
 from howdah.engine.registry import kept
 from howdah.errors import HowdahError, RunFailedError, explain
 from howdah.plan.plan import Plan
-from howdah.record.digest import can_be_analysed, is_source, may_go, mismatches, only, refusal, seal, stays
+from howdah.record.digest import (
+    can_be_analysed,
+    is_source,
+    limited_to,
+    may_remove_data,
+    mismatch_error,
+    mismatches,
+    outlives_data,
+    seal,
+)
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.provenance import analysis_sha256, extensions_of, now
 from howdah.record.raw import compress_raw, raw_exists, read_raw_json
@@ -164,7 +173,7 @@ def execute(
     except Exception as error:  # noqa: BLE001 - a mistake of ours costs the run that met it, and no other
         _record_failure(directory, record, _internal_error(directory, error))
     verdict = read_verdict(directory).verdict
-    remains = keep_data or not may_go(record, verdict)
+    remains = keep_data or not may_remove_data(record, verdict)
     if record.status == "finished" and remains:
         with _timed(record, "compress"):
             compress_raw(directory.raw)
@@ -172,7 +181,7 @@ def execute(
     record.wall_s = round(time.monotonic() - start, 3)
     record.virtual_s = (plan.epoch_us + plan.duration_us) / 1e6
     shutil.rmtree(directory.share / "modules", ignore_errors=True)  # their hashes are in the record
-    seal(directory, record, (lambda _name: True) if remains else stays)
+    seal(directory, record, (lambda _name: True) if remains else outlives_data)
     return verdict
 
 
@@ -232,7 +241,7 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
                 return False  # another process has done it meanwhile
             wrong = mismatches(directory, record, is_source)
             if wrong:
-                raise refusal(directory, wrong[0])
+                raise mismatch_error(directory, wrong[0])
             if not raw_exists(directory.raw / "agent.json"):
                 raise HowdahError(
                     "the results were made by another version of the analysis, and raw/ is gone",
@@ -240,7 +249,7 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
                     hint="'howdah run --again' makes the run again.",
                 )
             # If this process is killed, the next reader recomputes the results.
-            write_record(directory, only(record, is_source).but(analysis_sha256=None))
+            write_record(directory, limited_to(record, is_source).replaced(analysis_sha256=None))
             record.stages = [each for each in record.stages if each.stage == "engine"]
             analyse(directory, read_plan(directory), record, lambda _phase, _done, _total: None)
             seal(directory, record)

@@ -53,7 +53,7 @@ class NamedCode:
 
 def signed(record: RunRecord, plan: Plan, plan_json: str) -> RunRecord:
     """Return a run's record marked as made by this user's howdah, or unchanged if the plan names nothing."""
-    return record.but(made_here=_code(plan_json)) if named_of(plan) else record
+    return record.replaced(made_here=_code(plan_json)) if named_of(plan) else record
 
 
 def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -> bool:

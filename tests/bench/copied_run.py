@@ -42,7 +42,7 @@ def copy(source: RunDirectory, target: RunDirectory) -> str:
     shutil.copyfile(target.plan, target.share / "plan.json")
     record = read_record(source)
     begun = {name: getattr(own, name) for name in own.model_fields_set}
-    seal(target, record.but(**{**begun, "status": record.status}))
+    seal(target, record.replaced(**{**begun, "status": record.status}))
     return str(read_json(target.verdict)["verdict"])
 
 

@@ -97,7 +97,7 @@ def test_everything_that_would_run_is_named_and_asked_for(what: str, monkeypatch
     with pytest.raises(UntrustedError):
         check_trust(plan, text, _RECORD, trust=False)
     with pytest.raises(UntrustedError):
-        check_trust(plan, text, _RECORD.but(made_here="0" * 32), trust=False)
+        check_trust(plan, text, _RECORD.replaced(made_here="0" * 32), trust=False)
     check_trust(plan, text, signed(_RECORD, plan, text), trust=False)  # the user's own
 
 
