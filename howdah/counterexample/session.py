@@ -215,16 +215,16 @@ class SearchSession:
         base = self.trials.screen([{}])[0]
         if base.failure:
             raise HowdahError(
-                f"there is no whole run of the profile as it is written: {base.failure}",
+                f"the profile as written has no complete run: {base.failure}",
                 where=str(self.trials.directory / base.directory),
-                hint="A search begins there: change the profile until 'howdah run' runs it.",
+                hint="A search begins with it: change the profile until 'howdah run' runs it.",
             )
         if isinstance(self.goal, Falsify) and base.score.found:
             raise HowdahError(
-                f"the claim {self.goal.claim.id} fails already as the profile is written: {base.score.text}",
-                hint="Search a claim that holds there, or run the profile: it is the counterexample.",
+                f"the claim {self.goal.claim.id} already fails with the profile as written: {base.score.text}",
+                hint="Search for a claim that holds there. This profile is itself a counterexample.",
             )
-        self.say(f"as the profile is written: {base.score.text}")
+        self.say(f"the profile as written: {base.score.text}")
 
     def _is_late(self) -> bool:
         limit = self.space.search.budget.time
@@ -245,7 +245,7 @@ class SearchSession:
 
     def _report_failure(self, found: SearchResult, each: Tried) -> None:
         if not is_crash(each.failure):
-            self.say(f"no whole run of {words(each.candidate)}: {each.failure}")
+            self.say(f"no complete run of {words(each.candidate)}: {each.failure}")
         elif found.crashed[0] is each:
             self.say(f"the kernel crashed on {words(each.candidate)}: {each.failure}")
         else:

@@ -205,15 +205,15 @@ class Space:
         name = canonical(self._document.data, field)
         for before, other in called.items():
             if f"{name}.".startswith(f"{before}.") or f"{before}.".startswith(f"{name}."):
-                same = "is the field" if name == before else "has something in common with"
-                raise ProfileError(f"{field} {same} {other}, which is in space too", where=self.place("space", field))
+                same = "is the same field as" if name == before else "overlaps"
+                raise ProfileError(f"{field} {same} {other}, which is also in space", where=self.place("space", field))
         called[name] = field
 
     def _add_steps(self, found: dict[str, Variable], steps: StepsSection) -> None:
         for field in ("path.rate", "path.rtt", "path.schedule", "duration"):
             if field in found:
                 where = self._document.place(("search", "space", field))
-                raise ProfileError(f"{field} is in space and follows from steps as well", where=where)
+                raise ProfileError(f"{field} is in space, and steps also sets it", where=where)
         counts = tuple(range(steps.count.least, steps.count.most + 1))
         if len(counts) > 1:
             found[COUNT] = Variable(COUNT, "", counts, ordered=True)
@@ -253,7 +253,7 @@ class Space:
         left, right = self._kinds(found.left), self._kinds(found.right)
         if not left & right:
             units = " and ".join(f"{side.text} has {self._unit(side)}" for side in (found.left, found.right))
-            what = f"the constraint compares two units that have nothing in common: {text}"
+            what = f"the constraint compares different kinds of units: {text}"
             raise ProfileError(what, where=where, hint=units)
         return found
 

@@ -155,7 +155,7 @@ def _runs_by_experiment(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
             raise HowdahError("there are no runs to pack", where=str(path))
         for run in runs:
             if run.path.is_symlink():
-                what = "this run is a link to one elsewhere, which is not followed"
+                what = "this run is a symbolic link, which is not followed"
                 raise HowdahError(what, where=str(run.path), hint="Name the run itself, or copy it.")
         found.setdefault(home.resolve(), {}).update({run.path.resolve(): run for run in runs})
     return {home: [RunDirectory(place) for place in sorted(runs)] for home, runs in sorted(found.items())}

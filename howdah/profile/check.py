@@ -138,9 +138,11 @@ def _start_up_of(name: str, section: AlgorithmSection, where: str) -> str | None
     own = [known for known in ALGORITHMS.values() if known.builtin]
     found = next((known.kernel for known in own if known.name == section.like), None)
     if found is None:
-        what = f"algorithms.{name} has a kernel name, and is like {section.like!r}, which is none of the kernel's own"
+        what = f"algorithms.{name} has a kernel name, and is like {section.like!r}, which is not built into the kernel"
         names = ", ".join(known.name for known in own)
-        raise ProfileError(what, where=where, hint=f"like tells measures whose start-up it has: one of {names}")
+        raise ProfileError(
+            what, where=where, hint=f"like names the built-in algorithm with the same start-up: one of {names}"
+        )
     return found
 
 

@@ -162,11 +162,11 @@ class ClaimCheck:
                 self._flow(selector, side)
                 other = self._metric(selector.metric, side)
                 if other.is_text:
-                    raise self._error(f"{selector.metric} is a text, which is not large or small", "metric")
+                    raise self._error(f"{selector.metric} is a text, which has no size", "metric")
                 if other.dimension != metric.dimension:
                     raise self._error(f"{metric.name} and {other.name} have different units", "than")
         if than == value:
-            raise self._error("both sides are the same: than gives nothing that differs", "than")
+            raise self._error("both sides are the same: than changes nothing", "than")
         pretended = ClaimSection(id="goal", says="goal", value=value, expect=ExpectSection(at_least="0"))
         self._axes(pretended, value, than)
 
@@ -264,7 +264,7 @@ class ClaimCheck:
                     what = f"the axis {axis.name} is not fixed: it is {values}"
                     raise self._error(what, side, "at", hint=f"give it in at, or {axis.name} in each")
         if than is not None and claim.than is not None and than == value:
-            raise self._error("both sides are the same: than gives nothing that differs from value", "than")
+            raise self._error("both sides are the same: than changes nothing of value", "than")
 
     def _values(self, name: str) -> list[str]:
         """The values of an axis, or the one value of a field that is not swept."""
@@ -331,7 +331,7 @@ class ClaimCheck:
                 kept = control.at.get(name)
                 left = [axis_key(item) for item in (kept if isinstance(kept, list) else [kept])]
                 if name in control.at and name not in control.set and axis_key(wanted) not in left:
-                    what = f"the control {claim.control} has no runs at {name} = {wanted}, of which the claim speaks"
+                    what = f"the control {claim.control} has no runs at {name} = {wanted}, which the claim is about"
                     raise self._error(what, "control", hint=f"widen controls.{claim.control}.at")
 
     def _error(self, what: str, *place: str | int, hint: str | None = None) -> ProfileError:

@@ -81,7 +81,7 @@ class FigureCheck(ClaimCheck):
             return
         groups = {group.name for scenario in self.scenarios for group in scenario.groups if group.role == "measured"}
         if not groups:
-            raise self._error("the profile has no measured group of connections, of which a cdf is drawn", "kind")
+            raise self._error("a cdf needs a measured group of connections", "kind")
         if figure.group is not None and figure.group not in groups:
             raise self._unknown(f"there is no group {figure.group!r}", figure.group, groups, "group")
         if figure.group is None and len(groups) > 1:

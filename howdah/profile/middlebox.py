@@ -81,7 +81,7 @@ class MiddleboxSection(Section):
         if self.mtu is not None and self.overhead is not None:
             raise FieldError("mtu and overhead are both given; give one", "overhead")
         if self.mtu is not None and self.mtu < LEAST_MTU_BYTES:
-            what = f"an MTU of {self.mtu} bytes cannot be: every hop forwards packets of {LEAST_MTU_BYTES} (RFC 791)"
+            what = f"an MTU of {self.mtu} bytes is too small: every hop forwards packets of {LEAST_MTU_BYTES} (RFC 791)"
             raise FieldError(what, "mtu")
         if not self.icmp and self.mtu is None and self.overhead is None:
             raise FieldError("nothing is too large for ICMP to report; give mtu or overhead", "icmp")
@@ -130,7 +130,7 @@ def lost_packets(written: str, where: str, file: Path) -> list[int]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        what = f"{written!r} is not the number of a packet, and as a file it cannot be read: {reason}"
+        what = f"{written!r} is not the number of a packet, and it cannot be read as a file: {reason}"
         raise ProfileError(
             what, where=where, hint="write 20, 30-35, or the name of a file with one on each line"
         ) from None

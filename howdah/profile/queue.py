@@ -138,7 +138,7 @@ def refuse_flat(path: Any) -> Any:
         return path
     written = [", ".join([f"{TAG}: {name}", *_pairs(path[name])]) for name in flat]
     forms = " or ".join(f"path.queue: {{{each}}}" for each in written)
-    raise FieldError(f"the parameters of a queue stand beside its kind; write {forms}", flat[0])
+    raise FieldError(f"the parameters of a queue belong beside its kind; write {forms}", flat[0])
 
 
 def _pairs(parameters: Any) -> list[str]:

@@ -88,7 +88,7 @@ def find_axes(document: Document) -> list[Axis]:
     for axis in axes:
         decided = set_by_case(document, axis.name) if axis.path != (CASE,) else None
         if decided is not None:
-            what = f"case.{decided[0]} sets {decided[1]}, and {axis.name} is swept; give one of both"
+            what = f"case.{decided[0]} sets {decided[1]}, and {axis.name} is swept; give only one"
             raise ProfileError(what, where=document.place((CASE, *decided)))
     return axes
 

@@ -220,7 +220,7 @@ REFUSED = [
     ("zero byte", b"1\n\x00\n", None, "is not text", "one time in milliseconds"),
     ("JSON", '{"a": 1}', None, "is JSON, and no trace of a link", "iperf3"),
     ("capture", b"\xd4\xc3\xb2\xa1 more", None, "a capture of packets", "iperf3"),
-    ("nothing in time", "9000\n", "t", "nothing could pass: the first opportunity is at 9 s", "make duration longer"),
+    ("nothing in time", "9000\n", "t", "nothing can pass: the first opportunity is at 9 s", "make duration longer"),
     ("too slow", "0\n80000000\n", "t", "are 0 bit/s", "between 1 kbit/s and 1 Tbit/s"),
 ]
 

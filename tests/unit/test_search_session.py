@@ -170,7 +170,7 @@ def test_an_interrupted_search_goes_on_without_making_runs_again(
 
 
 def test_a_claim_that_fails_as_the_profile_is_written_is_told_at_once(bench: _Bench) -> None:
-    with pytest.raises(HowdahError, match="fails already as the profile is written: 1 BDP"):
+    with pytest.raises(HowdahError, match="already fails with the profile as written: 1 BDP"):
         bench.session(bound="1.5").run()
     assert len(bench.made) == 1
 
