@@ -271,18 +271,10 @@ class PathSection(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> PathSection:
-        if self.ecn and self.queue.discipline.unmarked:
-            raise FieldError(f"{self.queue.discipline.unmarked}; ecn needs another queue", "ecn")
-        own = self.reverse_queue.kind != "fifo" or getattr(self.reverse_queue, "counts", None) is not None
-        if own and self.reverse_rate is None:
-            raise FieldError("the reverse direction has no queue without a rate; give reverse_rate", "reverse_queue")
-        if self.policer is not None:
-            self.policer.check(self.frame_bytes)
+        self._check_queues()
         for index, hop in enumerate(self.hops):
             if hop.rate < self.rate:
-                what = (
-                    "this hop is slower than path.rate; give path.rate the slowest rate, and earlier hops place: before"
-                )
+                what = "this hop is slower than path.rate, which is the slowest rate; give earlier hops place: before"
                 raise FieldError(what, "hops", index, "rate")
         check_steps(self.schedule, "schedule")
         for name in ("loss", "reverse_loss"):
@@ -293,6 +285,20 @@ class PathSection(Section):
         self._check_rates()
         if self.rate_variation is not None and self.rate_variation.least > self.rate:
             raise FieldError("expected at most path.rate", "rate_variation", "least")
+        self._check_delay_lines()
+        return self
+
+    def _check_queues(self) -> None:
+        if self.ecn and self.queue.discipline.unmarked:
+            raise FieldError(f"{self.queue.discipline.unmarked}; ecn needs another queue", "ecn")
+        own = self.reverse_queue.kind != "fifo" or getattr(self.reverse_queue, "counts", None) is not None
+        if own and self.reverse_rate is None:
+            raise FieldError("the reverse direction has no queue without a rate; give reverse_rate", "reverse_queue")
+        if self.policer is not None:
+            self.policer.check(self.frame_bytes)
+
+    def _check_delay_lines(self) -> None:
+        """Raise FieldError for features that one delay line cannot combine."""
         broken = self.delay_variation is not None and self.delay_variation.order == "broken"
         for name in ("reorder", "tick", "middlebox"):
             if broken and getattr(self, name) is not None:
@@ -304,7 +310,6 @@ class PathSection(Section):
             raise FieldError(what, "delay_limit")
         if self.reorder is not None and self.forward_delay_us == 0:
             raise FieldError("without a forward delay no packet can overtake", "reorder")
-        return self
 
     def _check_rates(self) -> None:
         """Raise FieldError unless one source sets each rate: a link's trace, drawn rates, or steps, which need a rate

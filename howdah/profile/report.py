@@ -49,21 +49,28 @@ def hint_for_field(name: str, value: Any, section: Path_, known: list[str], root
     A name that is a word of exactly one field's name is taken for that field. A field of that name in another section
     is a better hint than a field with a similar spelling.
     """
-    close = (_RENAMED.get(name) if not section else None) or nearest(name, known, SURE)
-    close = close or (_CALLED[name.lower()] if _CALLED.get(name.lower()) in known else None)
-    if close is None:
-        lacking = unsayable(name, section) or (unsayable(value, section) if isinstance(value, str) else None)
-        if lacking is not None:
-            return lacking.hint()
-        words = [each for each in known if name.lower() in each.split("_")]
-        homes = [] if len(words) == 1 else _sections_with(root, name, section)
-        close = words[0] if len(words) == 1 else None
-        if not section and homes and len(homes[0]) == 1 and isinstance(homes[0][0], str):
-            close = f"{homes[0][0]}.{name}"
-        elif homes:
-            return f"{name} is a field of {_listed([*dict.fromkeys(map(section_name, homes))][:_MOST_HOMES])}"
-    close = close or nearest(name, known, _LIKELY)
-    return f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
+    if (same := _same_field(name, section, known)) is not None:
+        return f"did you mean {same}?"
+    lacking = unsayable(name, section) or (unsayable(value, section) if isinstance(value, str) else None)
+    if lacking is not None:
+        return lacking.hint()
+    words = [each for each in known if name.lower() in each.split("_")]
+    if len(words) == 1:
+        return f"did you mean {words[0]}?"
+    homes = _sections_with(root, name, section)
+    if homes and not section and len(homes[0]) == 1 and isinstance(homes[0][0], str):
+        return f"did you mean {homes[0][0]}.{name}?"
+    if homes:
+        return f"{name} is a field of {_listed([*dict.fromkeys(map(section_name, homes))][:_MOST_HOMES])}"
+    likely = nearest(name, known, _LIKELY)
+    return f"did you mean {likely}?" if likely else f"known fields: {', '.join(known)}"
+
+
+def _same_field(name: str, section: Path_, known: list[str]) -> str | None:
+    """The field that the name means for certain: its new name, a typing error, or another tool's name of it."""
+    renamed = None if section else _RENAMED.get(name)
+    called = _CALLED.get(name.lower())
+    return renamed or nearest(name, known, SURE) or (called if called in known else None)
 
 
 def hint_for_value(value: Any, path: Path_) -> str | None:
