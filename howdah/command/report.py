@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah report``: make the HTML report of an experiment again, from its directory alone."""
+"""``howdah report``: make the HTML report of an experiment again, using only its directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from howdah.claim.claims import claims_profile, judge_claims
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.command.shape import CommandAnswer
-from howdah.command.twin import laid_over
+from howdah.command.twin import compare_with_recording
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
 from howdah.record.claims import ClaimRow, read_claims
@@ -54,7 +54,7 @@ def execute(options: argparse.Namespace) -> int:
         shown = read_shown(path)
         prometheus = "off" if options.without_prometheus else "auto"
         page = report(path, prometheus=prometheus, shown=shown, tell=display.build)
-        laid_over(path, shown, page=True)
+        compare_with_recording(path, shown, page=True)
     if options.json:
         claims = read_claims(path)
         answer(ReportMade.over(result_data([shown]), report=str(page), experiment=str(path), claims=claims))

@@ -21,7 +21,7 @@ from howdah.record.schema import TABLES
 from howdah.report.difference import PairedRow, difference_data
 from howdah.report.ending import results
 from howdah.report.source import TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 from howdah.report.transfer import CompletionRow, completion_data
 from howdah.work.results import read_results
 
@@ -222,7 +222,7 @@ def _warn(text: str) -> None:
 def difference_table(experiments: list[Experiment]) -> pa.Table:
     """Compare each side with the first at each point of the sweep, over the runs that count. Empty for a single
     side."""
-    return _table(PairedRow, difference_data(subjects(results(experiments, TableSource()))))
+    return _table(PairedRow, difference_data(subjects_of(results(experiments, TableSource()))))
 
 
 def completion_table(experiments: list[Experiment]) -> pa.Table:

@@ -16,8 +16,8 @@ from howdah.metric import known_metrics
 from howdah.record.schema import TCP_PROBE
 from howdah.record.table import FLOW_NAME
 from howdah.report.paper.line import thinned
-from howdah.report.paper.plotted import draw_lines, legend_keys
-from howdah.report.paper.sheet import drawing
+from howdah.report.paper.panels import draw_lines, legend_keys
+from howdah.report.paper.sheet import require_matplotlib
 from howdah.report.plot.model import Panel, PlotAxis, PlotLine
 from howdah.report.plot.scale import Tick
 from howdah.report.plot.style import Style, styles
@@ -48,7 +48,7 @@ def plot(
     Raises HowdahError if ``what`` is neither, and if matplotlib is not installed.
     """
     groups = [by] if isinstance(by, str) else list(by)
-    drawing()
+    require_matplotlib()
     if what in TCP_PROBE.names and what not in ("flow", "time_ns"):
         panel = _lines(acks.where(**where), what, groups, until_s)
     elif what in known_metrics():

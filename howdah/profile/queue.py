@@ -7,9 +7,10 @@ The sections are generated from the classes of howdah/linux/netlink/discipline, 
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from pydantic import BeforeValidator, Field, TypeAdapter, create_model, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, create_model, model_validator
 
 from howdah.linux.netlink.discipline import host_queues, queues
 from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue, HostQueue, Parameters
@@ -101,6 +102,8 @@ globals().update({section.__name__: section for section in (*SECTIONS.values(), 
 
 
 def _from_kind(value: Any) -> Any:
+    if isinstance(value, dict) and TAG not in value:
+        refuse_nested(value, "")
     return value if isinstance(value, dict | _Kind) else {TAG: value}
 
 
@@ -133,13 +136,34 @@ def host_queue_field() -> Any:
 
 def refuse_flat(path: Any) -> Any:
     """Return the data of a path. Raise FieldError if it has queue parameters beside ``queue`` instead of in it."""
-    flat = [name for name in SECTIONS if isinstance(path, dict) and name in path]
+    if isinstance(path, dict):
+        refuse_nested(path, "path.queue: ")
+    return path
+
+
+def refuse_nested(section: dict[Any, Any], field: str) -> None:
+    """Raise FieldError if a queue's parameters are below its name; the message shows the right form after ``field``."""
+    flat = [name for name in SECTIONS if name in section]
     if not flat:
-        return path
-    written = [", ".join([f"{TAG}: {name}", *_pairs(path[name])]) for name in flat]
-    forms = " or ".join(f"path.queue: {{{each}}}" for each in written)
-    raise FieldError(f"the parameters of a queue belong beside its kind; write {forms}", flat[0])
+        return
+    forms = [_form(name, section[name]) for name in flat]
+    written = " or ".join(f"{field}{{{each}}}" for each, _ in forms)
+    refused = "".join(dict.fromkeys(f"; {each}" for _, all_refused in forms for each in all_refused))
+    raise FieldError(f"the parameters of a queue stand beside its kind; write {written}{refused}", flat[0])
 
 
-def _pairs(parameters: Any) -> list[str]:
-    return [f"{name}: {value}" for name, value in parameters.items()] if isinstance(parameters, dict) else []
+def _form(kind: str, parameters: Any) -> tuple[str, list[str]]:
+    """Return kind and parameters as a profile has them, without those that the queue refuses, and a reason for each of
+    these."""
+    pairs, refused = [f"{TAG}: {kind}"], []
+    for name, value in parameters.items() if isinstance(parameters, dict) else ():
+        try:
+            SECTIONS[kind].model_validate({TAG: kind, name: value})
+        except ValidationError as error:
+            first = error.errors()[0]
+            expected = str(first.get("ctx", {}).get("expected", "")).replace("'", "")
+            unknown = f"{kind} has no {name}" if first["type"] == "extra_forbidden" else f"{name} cannot be {value!r}"
+            refused.append(f"{name} is {expected}" if expected else unknown)
+        else:
+            pairs.append(f"{name}: {json.dumps(value) if isinstance(value, bool) else value}")
+    return ", ".join(pairs), refused

@@ -27,7 +27,7 @@ from howdah.counterexample.session import SearchResult
 from howdah.counterexample.shrink import Simplified
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
-from howdah.explain.course import of_section
+from howdah.explain.course import section_points
 from howdah.explain.overlay import compared, write_overlay
 from howdah.explain.page import write_page as write_explained
 from howdah.explain.read import read_files
@@ -249,7 +249,7 @@ def _recorded(root: Path) -> dict[str, Path]:
     section = recorded(LOSSY, root)
     assert section.course is not None
     read = read_files([root / "recording"], 1)
-    course = of_section(section.course)
+    course = section_points(section.course)
     twin = replace(course, in_flight_packets=course.in_flight_packets * 0.8, rtt_s=course.rtt_s * 1.02)
     overlays = [compared("cubic-r0", section, as_measured(section) | {"exit_cause": "delay"}, twin)]
     return {

@@ -277,7 +277,7 @@ def test_a_run_that_is_told_twice_has_its_rows_once(swept: Path, monkeypatch: py
 def test_few_runs_are_listened_to_by_nobody_else() -> None:
     def listen(*_: object) -> None: ...
 
-    with command._indexed(listen, command.INDEXED_RUNS - 1) as heard:
+    with command._with_rows_made_early(listen, command.INDEXED_RUNS - 1) as heard:
         assert heard is listen
-    with command._indexed(listen, command.INDEXED_RUNS) as heard:
+    with command._with_rows_made_early(listen, command.INDEXED_RUNS) as heard:
         assert isinstance(heard, IndexingListener)
