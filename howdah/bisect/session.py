@@ -195,8 +195,7 @@ class Step:
 
 
 class Session:
-    """A bisection of one repository. ``directory`` holds the work tree and session.json; ``build_tree`` is where
-    kernels are built."""
+    """A bisection of one repository, with its work tree and session.json in ``directory``, built in ``build_tree``."""
 
     def __init__(self, repository: Path, cache: Cache | None = None) -> None:
         cache = cache or Cache()

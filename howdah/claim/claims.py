@@ -105,7 +105,6 @@ def _json(file: Path) -> Any:
 
 
 def _read_experiment(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSections]:
-    """An experiment's index, its profile, and the profile's sections about the experiment as a whole."""
     index_file = directory / "experiment.json"
     if not index_file.exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(directory))
@@ -148,7 +147,6 @@ def row_of(claim: ClaimSection, verdict: str, why: str, expected: str = "") -> C
 
 
 def _judge_claim(claim: ClaimSection, runs: ClaimRuns, quick: bool) -> ClaimRow:
-    """Judge one claim; its row in claims.json."""
     row = row_of(claim, UNSUPPORTED, claim.unsupported or "")
     if claim.unsupported is not None:
         return row

@@ -113,8 +113,7 @@ def _is_product(holding: Sequence[At]) -> bool:
 
 
 def _where(holding: Sequence[At], everywhere: Sequence[At]) -> str:
-    """Where a claim holds: ``where path-rate is 90 or 95 Mbit/s and buffer is 100 packets``; only an example if that is
-    not exact."""
+    """``where path-rate is 90 or 95 Mbit/s and buffer is 100 packets``; one example if that is not exact."""
     if not holding:
         return ""
     names = list(everywhere[0])

@@ -176,7 +176,6 @@ class Judging:
         return self.control is not None or self.unknown is not None
 
     def _sample(self, selector: SelectorSection, at: At) -> Sample | None:
-        """The sample at a point; None if the experiment has no run there."""
         runs = self.all_runs.at(at)
         if not runs:
             return None

@@ -172,8 +172,7 @@ class SearchSession:
         self._begun = time.monotonic()
 
     def run(self, kind: Kind = "tpe") -> SearchResult:
-        """Run the search. Raises HowdahError if optuna is missing, if the profile as written cannot be run, and if its
-        claim already fails there."""
+        """Raises HowdahError if optuna is missing, the profile as written cannot be run, or its claim already fails."""
         search = self.space.search
         sampler = Sampler(self.space, search.seed, kind)
         self._discard_other_search()
@@ -203,7 +202,6 @@ class SearchSession:
         write_json(self.trials.directory / SEARCH_NAME, searched(found, self.goal.says, self.space.asked).plain())
 
     def _discard_other_search(self) -> None:
-        """Delete the results of a different search in the same directory."""
         before = self.trials.directory / SEARCH_NAME
         if before.exists() and read_json(before).get("asked") != self.space.asked:
             self.say(f"{before}: the profile, or its seed, has changed since; this is another search")
@@ -266,7 +264,6 @@ class SearchSession:
                 self._shrink(found, each)
 
     def _keep_crash(self, found: SearchResult, first: Tried) -> None:
-        """Simplify a crash, with all checks, and write its profile."""
         self.say(f"shrinking the crash on {words(first.candidate)}")
         goal = Crash()
         confirmed = self.trials.confirm([first.candidate])[0]

@@ -38,8 +38,7 @@ Candidate = Mapping[str, Any]  # variable: value, as a profile writes it
 
 @dataclass(frozen=True)
 class Variable:
-    """One dimension of the space. A variable of a single step has its number, from 1, as ``step``; ``field`` is then
-    lasts, rate or rtt."""
+    """One dimension of the space. One of a single step has its number, from 1; ``field`` is then lasts, rate or rtt."""
 
     name: str
     field: str
@@ -93,7 +92,6 @@ class Space:
         return count
 
     def allows(self, candidate: Candidate) -> bool:
-        """Whether the candidate meets the constraints."""
         return all(each.holds(self._value_of(candidate, each)) for each in self.constraints)
 
     def draw(self, chance: random.Random, chosen: Candidate | None = None) -> Candidate:
@@ -200,8 +198,8 @@ class Space:
         return found
 
     def _check_once(self, field: str, called: dict[str, str]) -> None:
-        """Raise ProfileError if the field overlaps an earlier one. ``called`` has those, by their names with list
-        members' numbers."""
+        """Raise ProfileError if the field overlaps an earlier one of ``called``, which are named as by
+        ``canonical``."""
         name = canonical(self._document.data, field)
         for before, other in called.items():
             if f"{name}.".startswith(f"{before}.") or f"{before}.".startswith(f"{name}."):
@@ -298,5 +296,4 @@ def slug(candidate: Candidate) -> str:
 
 
 def words(candidate: Candidate) -> str:
-    """The candidate in words: ``path.rate 2 Mbit/s, path.rtt 40 ms``."""
     return ", ".join(f"{name} {value}" for name, value in candidate.items())

@@ -107,8 +107,8 @@ class Trials:
         return [found[name] for name in named]
 
     def _make(self, ready: list[Prepared], refused: dict[str, str]) -> dict[str, str]:
-        """Make the runs. Return why each experiment's first broken run ended; add to ``refused`` why an experiment was
-        not made."""
+        """Make the runs. Return why the first broken run of each experiment ended; ``refused`` gets what was not
+        made."""
         broken: dict[str, str] = {}
         if not ready:
             return broken

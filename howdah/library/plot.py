@@ -76,7 +76,6 @@ def _label(row: Mapping[str, Any], groups: Sequence[str]) -> str:
 
 
 def _looks(rows: Sequence[Mapping[str, Any]], groups: list[str]) -> dict[str, Style]:
-    """The line style of each label, in order of the rows."""
     first = {_label(row, groups): row for row in reversed(rows)}
     names = list(dict.fromkeys(_label(row, groups) for row in rows))
     return styles(names, {name: str(first[name]["algorithm"]) for name in names} if "algorithm" in groups else None)

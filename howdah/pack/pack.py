@@ -145,7 +145,6 @@ def _readme(names: Iterable[str], figures: Iterable[str], drawn_before: Iterable
 
 
 def _runs_by_experiment(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
-    """The runs to pack of each experiment's directory, in order of name."""
     found: dict[Path, dict[Path, RunDirectory]] = {}
     for path in paths:
         check_results(path)
@@ -167,7 +166,6 @@ def page_of(paths: list[Path]) -> str:
 
 
 def _read_runs(paths: list[Path]) -> Experiment:
-    """The runs of one experiment as one Experiment."""
     experiments = read_all_shown(paths)
     return replace(experiments[0], runs=[run for each in experiments for run in each.runs])
 
@@ -178,7 +176,6 @@ def _page(merged: Experiment) -> str:
 
 
 def _units() -> object:
-    """Units of all metrics and of the tables' columns."""
     metrics = {
         name: {"unit": None if metric.is_text else metric.unit, "meaning": metric.meaning}
         for name, metric in known_metrics().items()

@@ -21,8 +21,7 @@ MOST_CHANGES_TOGETHER = 2_000_000
 
 
 def count_changes(scenario: Scenario) -> dict[Path_, int]:
-    """An upper bound on the number of path changes in one run, by the field that causes them. A trace is limited by its
-    own reader."""
+    """Upper bounds on the path changes of a run, by the field that causes them; a trace has its own limit."""
     path = scenario.path
     counts: dict[Path_, int] = {("path", "schedule"): len(path.schedule)}
     if path.delay_variation is not None:
@@ -216,7 +215,6 @@ def _check_kernel(scenario: Scenario, document: Document, directory: Path) -> No
 
 
 def _check_stacks(scenario: Scenario, document: Document, directory: Path) -> None:
-    """Raise ProfileError for a stack that is unknown, or whose file does not describe one."""
     named: list[tuple[str | None, Path_]] = [
         (scenario.receiver.stack, ("receiver", "stack")),
         (scenario.sender.stack, ("sender", "stack")),

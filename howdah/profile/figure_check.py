@@ -126,8 +126,7 @@ class FigureCheck(ClaimCheck):
                     raise self._error(f"{of.name}: {error}", "paper", "points", row, column) from None
 
     def _paper_names(self, figure: FigureSection) -> tuple[list[str], dict[str, Metric | None]]:
-        """The names of the figure's lines or rows, and those of the points or columns in each, with a column's
-        metric."""
+        """The names of the figure's lines or rows, and of the points or columns in each, with a column's metric."""
         if figure.kind == "table":
             rows = [", ".join(row) for row in itertools.product(*(self._values(axis) for axis in figure.rows))]
             if isinstance(figure.columns, str):

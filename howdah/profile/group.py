@@ -250,8 +250,7 @@ class GroupSection(Section):
 
     @property
     def last_start_us(self) -> int:
-        """The latest start of a connection, in microseconds after the epoch. Drawn intervals have no maximum, so it is
-        then the first start."""
+        """The latest start in microseconds after the epoch; the first for drawn intervals, which have no maximum."""
         if self.arrivals != "regular":
             return self.start
         steps = (self.connections or 1) - 1

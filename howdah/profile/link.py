@@ -172,7 +172,6 @@ def _intervals(rates: MeasuredRates, linear: bool) -> Iterator[tuple[float, floa
 
 
 def _seconds_until(bits: float, begin: float, end: float, length_s: float) -> float:
-    """Seconds until ``bits`` have passed at a rate that changes linearly."""
     slope = (end - begin) / length_s
     if abs(slope) * length_s <= 1e-9 * max(begin, end):
         return min(bits / begin, length_s)

@@ -181,7 +181,6 @@ def _controls(read: _ReadProfile) -> list[_Control]:
 
 
 def _check_sections(read: _ReadProfile, scenarios: list[Scenario]) -> None:
-    """Check claims, search and figures against the sweep. Raises ProfileError."""
     sections = read.sections
     claims = ClaimCheck(read.document, read.all_axes, scenarios, sections.controls)
     claims.check(sections.claims)
@@ -234,8 +233,7 @@ def _grid_parts(
 
 
 def _count_runs(read: _ReadProfile, added: int, confirmed_runs: int | None) -> int:
-    """Return the number of runs. Raise ProfileError for too many, before the sweep is expanded; ``added`` are the runs
-    of controls and of the grid."""
+    """Return the number of runs, ``added`` by controls and the grid. Raise ProfileError for too many."""
     count = count_cells(read.axes, read.repetitions) + added
     if count <= MOST_CELLS or count == confirmed_runs:
         return count

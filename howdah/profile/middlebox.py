@@ -107,8 +107,8 @@ class MiddleboxSection(Section):
         return sorted({OPTIONS[name] for name in self.strip})
 
     def mtu_bytes(self, of_path: int) -> int:
-        """The largest IP packet that passes, or 0 for no limit. Raises FieldError for a limit that has no effect, or
-        that lets nothing pass."""
+        """The largest IP packet that passes, 0 for no limit. Raises FieldError if it has no effect, or nothing
+        passes."""
         if self.mtu is not None:
             if self.mtu >= of_path:
                 what = f"nothing is larger than {self.mtu} bytes where path.mtu is {of_path}; give a smaller one"

@@ -312,8 +312,7 @@ class PathSection(Section):
             raise FieldError("without a forward delay no packet can overtake", "reorder")
 
     def _check_rates(self) -> None:
-        """Raise FieldError unless one source sets each rate: a link's trace, drawn rates, or steps, which need a rate
-        to change."""
+        """Raise FieldError unless one source sets each rate (a link's trace, drawn rates or steps)."""
         if self.link is not None and self.rate_variation is not None:
             raise FieldError("link and rate_variation are both given; give one", "rate_variation")
         others = {
