@@ -199,11 +199,12 @@ class SearchSession:
 
     def write(self, found: SearchResult) -> None:
         """Write the current state to search.json."""
-        write_json(self.trials.directory / SEARCH_NAME, searched(found, self.goal.says, self.space.asked).plain())
+        content = search_file(found, self.goal.says, self.space.fingerprint)
+        write_json(self.trials.directory / SEARCH_NAME, content.plain())
 
     def _discard_other_search(self) -> None:
         before = self.trials.directory / SEARCH_NAME
-        if before.exists() and read_json(before).get("asked") != self.space.asked:
+        if before.exists() and read_json(before).get("asked") != self.space.fingerprint:
             self.say(f"{before}: the profile, or its seed, has changed since; this is another search")
             before.unlink()
             for name in (COUNTEREXAMPLE_NAME, CRASH_NAME):
@@ -332,12 +333,12 @@ def _worth(each: Tried) -> float:
     return -math.inf if each.score.value is None else each.score.value
 
 
-def searched(found: SearchResult, says: str, asked: str) -> SearchFile:
-    """A search as written to search.json. ``says`` is its goal in words; ``asked`` is ``Space.asked``."""
+def search_file(found: SearchResult, says: str, fingerprint: str) -> SearchFile:
+    """A search as written to search.json. ``says`` is its goal in words; ``fingerprint`` is ``Space.fingerprint``."""
     simplest, proven = found.simplest, found.proven
     return SearchFile(
         format=FORMAT,
-        asked=asked,
+        asked=fingerprint,
         goal=says,
         space=found.size,
         tried=len(found.tried),

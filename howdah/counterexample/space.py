@@ -70,7 +70,7 @@ class Space:
         return free // len(counts) * sum(int(one**each) for each in counts)
 
     @property
-    def asked(self) -> str:
+    def fingerprint(self) -> str:
         """SHA-256 of the profile without the budget: searches with the same value try the same candidates."""
         data = copy.deepcopy(self._document.data)
         data.get("search", {}).pop("budget", None)
