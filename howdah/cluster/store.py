@@ -211,9 +211,9 @@ def check_programs(files: Sequence[Path]) -> None:
     name, version = platform.libc_ver()
     has = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     for file in files:
-        asked = [(int(major), int(minor)) for major, minor in _GLIBC.findall(file.read_bytes())]
-        if asked and (name != "glibc" or max(asked) > has):
-            wanted = ".".join(map(str, max(asked)))
+        needed = [(int(major), int(minor)) for major, minor in _GLIBC.findall(file.read_bytes())]
+        if needed and (name != "glibc" or max(needed) > has):
+            wanted = ".".join(map(str, max(needed)))
             raise HowdahError(
                 f"{file.name} needs glibc {wanted}, and this machine has {name or 'another C library'} {version}",
                 hint="Run the command on the machine with the oldest C library: its programs run on newer ones.",
@@ -318,7 +318,7 @@ def unpack_run(pack: Path, directory: RunDirectory, plan_json: str, key: str, ag
     (directory.path / INDEX).unlink()
     record = read_record(directory)
     if record.key != key or directory.plan.read_text(encoding="utf-8") != plan_json:
-        raise HowdahError("a worker sent another run than it was asked for", where=str(directory.path))
+        raise HowdahError("a worker sent a different run than requested", where=str(directory.path))
     _fill_share(directory, record, agent)
     wrong = mismatches(directory, record)
     if wrong:

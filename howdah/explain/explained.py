@@ -22,6 +22,7 @@ from howdah.explain.seen import FILLS, LATE, Seen, seen_of
 from howdah.explain.startup import StartUp, start_up
 from howdah.frame import STAMPED_TCP_BYTES, frame_bytes
 from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
+from howdah.ingest.capture import MOST_SCALE
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, UNKNOWN
 from howdah.measure.held import Holding
 from howdah.quantity import bdp_bytes
@@ -291,6 +292,11 @@ def _add_notes(found: Explained, connection: TapConnection, seen: Seen, trips: R
         found.notes.append(
             f"the handshake took {trips.handshake_ns / 1e6:.1f} ms, the data's round trip at least "
             f"{(trips.base_ns.value or trips.far_ns or 0) / 1e6:.1f} ms: somebody on the path answered the handshake"
+        )
+    if seen.excess_scale:
+        found.notes.append(
+            f"the receiver said a window scale of {MOST_SCALE + seen.excess_scale}, and TCP has at most {MOST_SCALE} "
+            "(RFC 7323): a sender that takes it at its word stops at a window of 2 GiB and more"
         )
     if seen.copies:
         found.notes.append(f"{seen.copies} segments are in the capture twice; each counts once")

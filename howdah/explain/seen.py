@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from howdah.explain.connection import TapConnection
 from howdah.explain.sacked import HALF, MOST_EVENTS, Double, Reported, reported, signed
-from howdah.ingest.capture import ACK, FIN, RST, SYN
+from howdah.ingest.capture import ACK, FIN, MOST_SCALE, RST, SYN
 from howdah.ingest.source import Integers
 from howdah.ingest.tracepoint import unwrap
 
@@ -93,6 +93,13 @@ class Seen:
         """The number of retransmitted segments; an offloaded one counts as the segments that it holds."""
         again = np.isin(self.sent.kind, (AGAIN, FILLS))
         return int((-(-(self.sent.end - self.sent.begin)[again] // self.mss_bytes)).sum())
+
+    @property
+    def excess_scale(self) -> int:
+        """By how much the receiver's shift is above what TCP has: a sender that takes it at its word sees windows
+        beyond the numbers of a connection."""
+        receiver = self.connection.options["receiver"]
+        return max((receiver.scale or 0) - MOST_SCALE, 0) if receiver is not None else 0
 
     @cached_property
     def narrowed_bytes(self) -> int | None:
@@ -345,12 +352,12 @@ def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) 
 
 
 def _scale(connection: TapConnection) -> int | None:
-    """The shift of the receiver's window; None if no SYN was captured that tells it."""
+    """The shift of the receiver's window, as a sender takes it; None if no SYN was captured that tells it."""
     sender, receiver = connection.options["sender"], connection.options["receiver"]
     for said in (sender, receiver):
         if said is not None and said.scale is None:
             return 0 if said.whole else None
-    return receiver.scale if receiver is not None else None
+    return min(receiver.scale, MOST_SCALE) if receiver is not None and receiver.scale is not None else None
 
 
 def _top_before(sent: SeenSent, places: Integers) -> Integers:

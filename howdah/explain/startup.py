@@ -42,6 +42,7 @@ _GREW_ON_PACKETS = 24  # packets acknowledged since a detector that had no effec
 _MOSTLY = 0.5  # share of the ACKs that is most of them
 _ALLOWED_FALL = 0.15  # share of the flight by which D may fall after a repair that was undone
 _PASSED_OVER = 2  # trains of ACKs, in different rounds, that a varying delay does not imitate
+BEYOND = "it stopped, perhaps for a window of more than TCP has"
 NO_DATA = "the application had nothing to send before it left"
 ENDED = "the transfer ended first"
 GROWING = "it was still growing when the capture ended"
@@ -240,7 +241,10 @@ def _stopped_by_limit(evidence: _GrowthEvidence) -> StartUp | None:
         return None
     if limit != APPLICATION:
         return evidence.stayed("the receive window held it back before it left", limit, end)
-    return evidence.stayed(ENDED if _all_sent(evidence.seen, evidence.course, end) else NO_DATA, limit, end)
+    if _all_sent(evidence.seen, evidence.course, end):
+        return evidence.stayed(ENDED, limit, end)
+    beyond = evidence.seen.excess_scale > 0
+    return evidence.stayed(BEYOND if beyond else NO_DATA, None if beyond else limit, end)
 
 
 def _stopped_by_sender(evidence: _GrowthEvidence) -> StartUp | None:

@@ -23,7 +23,7 @@ from howdah.record.raw import raw_value, read_raw_bytes
 
 _END, _NOP, _MSS, _SCALE, _SACK_PERMITTED, _SACK, _TIME_STAMPS = 0, 1, 2, 3, 4, 5, 8
 _LENGTHS = {_MSS: 4, _SCALE: 3, _SACK_PERMITTED: 2, _TIME_STAMPS: 10}  # bytes of a well-formed option
-_MOST_SCALE = 14  # RFC 7323, 2.3: larger shifts count as this
+MOST_SCALE = 14  # RFC 7323, 2.3: larger shifts of a window count as this
 _BLOCK_BYTES = 8
 
 
@@ -67,7 +67,7 @@ def read_options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers, 
         rows, kind, length = rows[good], kind[good], length[good]
         here = {option: rows[(kind == option) & (length == size)] for option, size in _LENGTHS.items()}
         mss[here[_MSS]] = big_endian(octets, place[here[_MSS]] + 2, 2)
-        scale[here[_SCALE]] = np.minimum(octets[place[here[_SCALE]] + 2], _MOST_SCALE)
+        scale[here[_SCALE]] = octets[place[here[_SCALE]] + 2]
         permitted[here[_SACK_PERMITTED]] = 1
         stamps[here[_TIME_STAMPS]] = 1
         stamp[here[_TIME_STAMPS]] = big_endian(octets, place[here[_TIME_STAMPS]] + 2, 4)

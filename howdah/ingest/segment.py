@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from howdah.ingest.capture import ACK, SYN, Headers, read_clock, read_packets, tcp_headers
+from howdah.ingest.capture import ACK, MOST_SCALE, SYN, Headers, read_clock, read_packets, tcp_headers
 from howdah.ingest.source import Context, Integers, Made, SourceReport, add_rows, nullable, texts
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Flow
@@ -120,7 +120,7 @@ def end_segments(
     syn, acknowledges = (flags & SYN) > 0, (flags & ACK) > 0
     sequence, acknowledged = headers.sequence[rows], headers.acknowledged[rows]
     options = headers.options
-    scale = options.scale[rows]
+    scale = np.minimum(options.scale[rows], MOST_SCALE)
     window = headers.window[rows].copy()
     offered = [scale[syn & mine] for mine in (ours, ~ours)]
     known = all(shifts.size for shifts in offered)

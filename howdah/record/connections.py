@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howdah.errors import HowdahError, RecordError
+from howdah.errors import HowdahError, RecordError, explain
 from howdah.plan.plan import Plan
 from howdah.record.digest import check
-from howdah.record.directory import RunDirectory, writing_name
+from howdah.record.directory import RunDirectory, in_its_place
 from howdah.record.metrics import MetricRow
 from howdah.record.run import RunRecord
 from howdah.record.table import DAMAGED, open_parquet
@@ -141,14 +141,11 @@ def write_connections(directory: RunDirectory, found: Connections) -> None:
     if not len(found):
         path.unlink(missing_ok=True)
         return
-    temporary = writing_name(path)
     try:
-        with temporary.open("wb") as file:
+        with in_its_place(path) as temporary, temporary.open("wb") as file:
             pq.write_table(found.table, file, compression="zstd")
-        temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise HowdahError(f"cannot write the measures of connections: {error}", where=str(path)) from error
+        raise HowdahError(f"cannot write the measures of connections: {explain(error)}", where=str(path)) from error
 
 
 def read_connections(directory: RunDirectory, record: RunRecord | None = None, plan: Plan | None = None) -> Connections:

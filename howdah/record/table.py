@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howdah.errors import HowdahError, RecordError
+from howdah.errors import HowdahError, RecordError, explain, remedy
 from howdah.foreign import open_foreign
 from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory, writing_name
+from howdah.record.directory import RunDirectory, in_its_place
 from howdah.record.model import Scalar
 from howdah.record.schema import MACHINE_TABLES, SCHEMA_VERSION, TABLES
 
@@ -87,7 +87,6 @@ def write(directory: RunDirectory, name: str, table: pa.Table, axes: Axes | None
     units = {column: unit for column in TABLES[name].names if (unit := unit_of(column))}
     metadata = {"howdah.schema": str(SCHEMA_VERSION), "howdah.run": directory.name, "howdah.units": json.dumps(units)}
     path = directory.table(name)
-    temporary = writing_name(path)
     # Dictionaries for texts, and for axes, which are nearly constant; deltas for time_ns and sequence numbers,
     # which grow in small steps.
     own = TABLES[name].names
@@ -98,7 +97,7 @@ def write(directory: RunDirectory, name: str, table: pa.Table, axes: Axes | None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Opened here, because pyarrow mistakes some names for URIs and rejects names that are not UTF-8.
-        with temporary.open("wb") as file:
+        with in_its_place(path) as temporary, temporary.open("wb") as file:
             pq.write_table(
                 table.cast(schema.with_metadata(metadata)),
                 file,
@@ -107,10 +106,10 @@ def write(directory: RunDirectory, name: str, table: pa.Table, axes: Axes | None
                 use_dictionary=texts,
                 column_encoding=deltas,
             )
-        temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise HowdahError(f"cannot write table {name}: {error}", where=str(path), hint="is the disk full?") from error
+        raise HowdahError(
+            f"cannot write table {name}: {explain(error)}", where=str(path), hint=remedy(error)
+        ) from error
 
 
 def written_unit(column: str) -> str | None:

@@ -36,7 +36,7 @@ class Compressed:
     after: int
 
 
-def refused(directory: RunDirectory) -> str | None:
+def why_not_compressible(directory: RunDirectory) -> str | None:
     """Return why a run with large files must not be compressed, or None if it may be."""
     try:
         record = read_record(directory)

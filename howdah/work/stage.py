@@ -61,7 +61,7 @@ def _core_s() -> float:
 
 
 @contextmanager
-def _told(directory: RunDirectory) -> Iterator[None]:
+def _explaining_damage(directory: RunDirectory) -> Iterator[None]:
     """Turn errors from damaged raw records into a RunFailedError, which fails only this run.
 
     Errors of the system, such as a full disk, are passed on, because they would fail every run.
@@ -124,7 +124,7 @@ def analyse(directory: RunDirectory, plan: Plan, record: RunRecord, progress: Pr
         with _timed(record, stage):
             yield
 
-    with _told(directory):
+    with _explaining_damage(directory):
         analysis.analyse(directory, plan, timed)
     record.analysis_sha256 = analysis_sha256()
     record.extensions = extensions_of(directory.plan.read_text(encoding="utf-8"))
@@ -136,7 +136,7 @@ def _algorithms(directory: RunDirectory) -> dict[str, Any]:
     return dict(read_raw_json(agent).get("algorithms") or {}) if raw_exists(agent) else {}
 
 
-def _invalid(directory: RunDirectory, message: str) -> None:
+def _write_invalid_verdict(directory: RunDirectory, message: str) -> None:
     """Write the verdict of a run without usable data: invalid, with the reason."""
     write_verdict(directory, [Check("engine", ENGINE, False, message, "the run ends by itself")])
     write_json(directory.metrics, {"format": 1, "rows": []})
@@ -169,9 +169,9 @@ def execute(
     except (HowdahError, OSError) as error:
         if not isinstance(error, RunFailedError):
             raise
-        _failed(directory, record, error)
+        _record_failure(directory, record, error)
     except Exception as error:  # noqa: BLE001 - a mistake of ours costs the run that met it, and no other
-        _failed(directory, record, _own_mistake(directory, error))
+        _record_failure(directory, record, _internal_error(directory, error))
     verdict = read_verdict(directory).verdict
     remains = keep_data or not may_remove_data(record, verdict)
     if record.status == "finished" and remains:
@@ -185,17 +185,17 @@ def execute(
     return verdict
 
 
-def _failed(directory: RunDirectory, record: RunRecord, error: RunFailedError) -> None:
+def _record_failure(directory: RunDirectory, record: RunRecord, error: RunFailedError) -> None:
     record.status = "failed"
     if error.known is not None:
         record.take(error.known)
     # The directory gets its final name before anyone reads this.
-    said = str(error).replace(directory.path.name, directory.name)
-    record.error = said
-    _invalid(directory, said)
+    message = str(error).replace(directory.path.name, directory.name)
+    record.error = message
+    _write_invalid_verdict(directory, message)
 
 
-def _own_mistake(directory: RunDirectory, error: Exception) -> RunFailedError:
+def _internal_error(directory: RunDirectory, error: Exception) -> RunFailedError:
     with directory.log.open("a", encoding="utf-8") as log:
         log.write(traceback.format_exc())
     return RunFailedError(
@@ -206,7 +206,7 @@ def _own_mistake(directory: RunDirectory, error: Exception) -> RunFailedError:
 
 
 @contextmanager
-def _alone(directory: RunDirectory) -> Iterator[None]:
+def _locked(directory: RunDirectory) -> Iterator[None]:
     """Hold a run's lock: only one process at a time may change its results. File systems without locks are ignored."""
     handle = os.open(directory.path, os.O_RDONLY)
     try:
@@ -235,7 +235,7 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
     if not needed(read_record(directory)):
         return False
     try:
-        with _alone(directory):
+        with _locked(directory):
             record = read_record(directory)
             if not needed(record):
                 return False  # another process has done it meanwhile

@@ -22,7 +22,7 @@ from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.run import read_record
 from howdah.work.forked import die_with_parent
-from howdah.work.local import Makers
+from howdah.work.local import WorkerProcesses
 
 RUN, SECONDS = "HOWDAH_BENCH_RUN", "HOWDAH_BENCH_SECONDS"
 PRELOAD = {"DASK_DISTRIBUTED__WORKER__PRELOAD": "tests.bench.copied_run"}
@@ -31,7 +31,7 @@ _OWN = ("plan.json", "run.json")
 
 def dask_setup(_worker: Any) -> None:
     """Called by Dask in a worker."""
-    vars(worker)["Makers"] = partial(Makers, (sys.executable, "-m", __name__))
+    vars(worker)["WorkerProcesses"] = partial(WorkerProcesses, (sys.executable, "-m", __name__))
 
 
 def copy(source: RunDirectory, target: RunDirectory) -> str:
