@@ -22,8 +22,8 @@ from howdah.plan.plan import Plan
 from howdah.record.raw import raw_value, read_raw_bytes
 
 _END, _NOP, _MSS, _SCALE, _SACK_PERMITTED, _SACK, _TIME_STAMPS = 0, 1, 2, 3, 4, 5, 8
-_LENGTHS = {_MSS: 4, _SCALE: 3, _SACK_PERMITTED: 2, _TIME_STAMPS: 10}  # of an option that is what its kind says
-MOST_SCALE = 14  # RFC 7323, 2.3: a larger shift of a window is taken for this
+_LENGTHS = {_MSS: 4, _SCALE: 3, _SACK_PERMITTED: 2, _TIME_STAMPS: 10}  # bytes of a well-formed option
+MOST_SCALE = 14  # RFC 7323, 2.3: larger shifts of a window count as this
 _BLOCK_BYTES = 8
 
 
@@ -73,10 +73,10 @@ def read_options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers, 
         stamp[here[_TIME_STAMPS]] = big_endian(octets, place[here[_TIME_STAMPS]] + 2, 4)
         echo[here[_TIME_STAMPS]] = big_endian(octets, place[here[_TIME_STAMPS]] + 6, 4)
         reports = kind == _SACK
-        told, count = rows[reports], (length[reports] - 2) // _BLOCK_BYTES
-        blocks[told] = count
+        reporting, count = rows[reports], (length[reports] - 2) // _BLOCK_BYTES
+        blocks[reporting] = count
         for number in range(int(count.max()) if count.size else 0):
-            some = told[count > number]
+            some = reporting[count > number]
             left = place[some] + 2 + _BLOCK_BYTES * number
             edges = (big_endian(octets, at, 4) for at in (left, left + 4))
             parts.append(np.column_stack([some, np.full(some.size, number), *edges]))
@@ -97,8 +97,8 @@ def big_endian(octets: npt.NDArray[np.uint8], places: Integers, count: int) -> I
 
 FIN, SYN, RST, ACK, ECE, CWR = 1, 2, 4, 16, 64, 128
 _FILE = struct.Struct("<IHHiIII")
-_RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes that are here, bytes that there were
-_MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's order
+_RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, captured bytes, bytes on the wire
+_MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's byte order
 _ETHERNET = 1
 _IPV4, _TCP, _UDP = 0x0800, 6, 17
 _SECOND_NS = 1_000_000_000
@@ -257,7 +257,7 @@ def ingest_captures(raw: Path, machines: list[str], plan: Plan) -> SourceReport:
             value = raw_value(read_raw_bytes(place / ACCOUNT))
             accounts |= {f"{item['node']}:{item['interface']}": (place, item) for item in value["captures"]}
         except FileNotFoundError:
-            continue  # a machine on which nothing was to be captured; what is missing is told below
+            continue  # nothing was to be captured on this machine; missing captures are reported below
         except (OSError, ValueError, KeyError, TypeError) as error:
             report.problems.append(f"{ACCOUNT} cannot be read: {type(error).__name__}: {error}")
     captures = []

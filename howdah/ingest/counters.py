@@ -13,7 +13,7 @@ from howdah.record import table as store
 from howdah.record.raw import raw_value, read_raw_bytes
 from howdah.record.schema import COUNTER
 
-_LARGEST = (1 << 63) - 1  # what a column holds; larger values saturate
+_LARGEST = (1 << 63) - 1  # largest value of a column; larger values saturate
 
 
 def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
@@ -24,7 +24,7 @@ def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
     report = SourceReport()
     path = context.directory.raw / "counters.jsonl"
     try:
-        lines = read_raw_bytes(path).splitlines()  # each is decoded alone: a bad byte costs its line
+        lines = read_raw_bytes(path).splitlines()  # decoded one by one, so that a bad byte only loses its line
     except FileNotFoundError:
         lines = []
         report.problems.append("counters.jsonl is missing")

@@ -89,7 +89,7 @@ def _count(text: str, stamps: list[tuple[int, int]], counted: Counter[Key]) -> i
 
 
 ACCOUNT_FILE, INSTRUCTIONS_FILE, SAMPLES_FILE = "processor.json", "instructions.jsonl", "samples.jsonl"
-_TOLD = ("counter_why", "perf_why", "perf_event", "perf_period_ns", "samples", "lost", "throttled", "functions")
+_REPORTED = ("counter_why", "perf_why", "perf_event", "perf_period_ns", "samples", "lost", "throttled", "functions")
 
 
 def ingest_finite_processor(context: Context) -> dict[str, tuple[pa.Table, SourceReport]]:
@@ -107,7 +107,7 @@ def ingest_finite_processor(context: Context) -> dict[str, tuple[pa.Table, Sourc
         if context.plan.processor_shift is None:
             raise ValueError("in real time the processor has no declared speed")
         account = raw_value(read_raw_bytes(raw / ACCOUNT_FILE))
-        report.counts = {"why": None, **{key: account.get(key) for key in _TOLD}}
+        report.counts = {"why": None, **{key: account.get(key) for key in _REPORTED}}
         report.counts["stat"] = [_idle(time_ns - context.epoch_ns, kinds) for time_ns, kinds in account["stat"]]
         ways = {
             "counter": (account["counter_why"], INSTRUCTIONS_FILE, 1 << (context.plan.processor_shift or 0)),

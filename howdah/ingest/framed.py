@@ -99,7 +99,7 @@ Integers = npt.NDArray[np.int64]
 Locate = Callable[[bytes, int, int, int], Item | None]
 
 _BYTES_AT_ONCE = 1 << 26
-_LENGTH_AND_TYPE = 6  # of a message's header; flags and numbers follow
+_LENGTH_AND_TYPE = 6  # bytes of length and type in a message's header; flags and numbers follow
 LARGEST_ANSWER = 1 << 24
 _SIGN = np.uint64(1 << 63)
 
@@ -212,7 +212,7 @@ class _FramedReading:
     locate: Locate
     names: tuple[str, ...]
     identities: dict[tuple[str, ...], int]
-    broken: dict[int, str]  # frame: why it is no netlink answer
+    broken: dict[int, str]  # frame: why it is not a netlink answer
 
     def map(self, message: npt.NDArray[np.uint8], kind: int) -> Item | None:
         """The layout of a message; None for a malformed one too, which is reported later, when it is the first of the

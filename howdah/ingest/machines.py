@@ -136,7 +136,7 @@ def ingest_machines(
         if plan.parts:
             own["counter"] = (own_counters(plan, name, own["counter"][0]), own["counter"][1])
         parts.append((name, own))
-    tables = dict.fromkeys(table for _, made in parts for table in made)  # not each machine captures packets
+    tables = dict.fromkeys(table for _, made in parts for table in made)  # not every machine captures packets
     joined = {table: _join(table, [(name, made[table]) for name, made in parts if table in made]) for table in tables}
     return add_up(plan, joined) if plan.parts else joined
 

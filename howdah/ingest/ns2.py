@@ -25,7 +25,7 @@ from howdah.record.schema import SLOW_START, TABLES
 ACKS, QUEUE, INFO, FLOWS, LINKS = "acks.tr", "queue.tsv", "info.tsv", "flows.tsv", "links.tsv"
 _SRTT_BITS = 3  # T_SRTT_BITS: srtt_ is in eighths of a tick
 _TICK_S = 0.01  # tcpTick_ by default
-_LINUX_TICK_S = 0.001  # of Agent/TCP/Linux, which has Linux' jiffies
+_LINUX_TICK_S = 0.001  # of Agent/TCP/Linux, in Linux' jiffies
 _TIMEOUTS = "TcpExtTCPTimeouts"
 _STATE = ("maxseq_", "ack_", "cwnd_", "ssthresh_", "srtt_", "nrexmitpack_")
 
@@ -93,7 +93,7 @@ def read_acks(raw: Path, plan: Plan) -> dict[int, FlowAcks]:
     with open_raw(raw / ACKS) as file:
         for line in file:
             _kind, time, agent, name, value = line.decode("ascii").split()
-            agent, name, number = agent[1:], name[1:], float(value[1:])  # each has the letter of its kind before it
+            agent, name, number = agent[1:], name[1:], float(value[1:])  # each is preceded by a letter for its kind
             state = states.setdefault(agent, dict.fromkeys(_STATE, 0.0))
             if name == "nackpack_":
                 if number and agent in of_agent:
@@ -116,7 +116,7 @@ def _syn(plan: Plan, flow: int) -> int:
 
 
 def _arrived(flow: FlowAcks, time: str, state: dict[str, float]) -> None:
-    if state["ack_"] + 1 >= flow.syn:  # the SYN's own ACK is none of data, and tcp_probe has no record of it
+    if state["ack_"] + 1 >= flow.syn:  # the SYN's ACK acknowledges no data, and tcp_probe does not record it
         flow.rows.append((_nanoseconds(time[1:]), *(state[name] for name in _STATE)))
 
 

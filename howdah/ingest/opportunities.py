@@ -14,7 +14,7 @@ from howdah.ingest.source import Context, SourceReport
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.record.schema import TEXT
 
-# From when the trace began; all columns of a row but time_ns are of one instant.
+# Counts start when the trace began; all columns of a row except time_ns are of one instant.
 SCHEMA = pa.schema(
     [
         ("node", TEXT),
@@ -22,10 +22,10 @@ SCHEMA = pa.schema(
         ("began_ns", pa.int64()),  # when the trace began; null before
         ("until_ns", pa.int64()),  # the instant of the row, or when the trace ended
         ("passed", pa.int64()),  # opportunities
-        ("used", pa.int64()),  # of them, those that carried something
+        ("used", pa.int64()),  # opportunities that carried something
         ("carried_bytes", pa.int64()),  # as the link counts packets
         ("unused_bytes", pa.int64()),
-        ("sent_packets", pa.int64()),  # whose last byte was carried
+        ("sent_packets", pa.int64()),  # packets whose last byte was carried
     ]
 )
 
@@ -36,5 +36,5 @@ def ingest_opportunities(context: Context) -> tuple[pa.Table, SourceReport]:
     return ingest_own(context, "opportunities", TraceLink, "link", names, instants=("began_ns", "until_ns"))
 
 
-# howdah/judge/link.py says what must be there of it.
+# howdah/judge/link.py decides which rows must exist.
 READER = Reader(SCHEMA, ingest_opportunities, must_have_rows=lambda _plan: False, whole_run=False)

@@ -15,7 +15,7 @@ from howdah.ingest.source import Context, SourceReport
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.record.schema import TEXT
 
-# From when the processor was made; all columns of a row are of one instant.
+# Counts start when the processor was made; all columns of a row are of one instant.
 SCHEMA = pa.schema(
     [
         ("node", TEXT),
@@ -23,13 +23,13 @@ SCHEMA = pa.schema(
         ("arrived_packets", pa.int64()),  # = served + dropped + waiting
         ("served_packets", pa.int64()),
         ("dropped_packets", pa.int64()),  # at a full queue
-        ("waiting_packets", pa.int64()),  # with the one in service
+        ("waiting_packets", pa.int64()),  # including the one in service
         ("begun_packets", pa.int64()),  # served, and the one in service
-        ("acks_packets", pa.int64()),  # without data, of those begun
-        ("searched_packets", pa.int64()),  # passed in searches for those begun
-        ("cost_ns", pa.int64()),  # of those begun
-        ("busy_ns", pa.int64()),  # what of it is done
-        ("rests", pa.int64()),  # times that nothing was left to do
+        ("acks_packets", pa.int64()),  # those begun that have no data
+        ("searched_packets", pa.int64()),  # passed over in searches for those begun
+        ("cost_ns", pa.int64()),  # cost of those begun
+        ("busy_ns", pa.int64()),  # the part of the cost that is done
+        ("rests", pa.int64()),  # times at which nothing was left to do
     ]
 )
 
@@ -39,5 +39,5 @@ def ingest_processor(context: Context) -> tuple[pa.Table, SourceReport]:
     return ingest_own(context, "processor", HostProcessor, "processor", tuple(SCHEMA.names[2:]))
 
 
-# howdah/judge/host_processor.py says what must be there of it.
+# howdah/judge/host_processor.py decides which rows must exist.
 READER = Reader(SCHEMA, ingest_processor, must_have_rows=lambda _plan: False, whole_run=False)

@@ -92,7 +92,7 @@ def _stats2(inner: dict[int, tuple[int, int]]) -> dict[str, Slot]:
     if TCA_STATS_BASIC in inner:  # struct gnet_stats_basic: u64 bytes, u32 packets
         offset = inner[TCA_STATS_BASIC][0]
         slots |= {"sent_bytes": Slot(offset, 8), "sent_packets": Slot(offset + 8, 4)}
-    if TCA_STATS_PKT64 in inner:  # sent where 32 bits no longer hold the packets
+    if TCA_STATS_PKT64 in inner:  # present if 32 bits cannot hold the packets
         slots["sent_packets"] = Slot(inner[TCA_STATS_PKT64][0], 8)
     if TCA_STATS_QUEUE in inner:  # struct gnet_stats_queue: qlen, backlog, drops, requeues, overlimits
         offset = inner[TCA_STATS_QUEUE][0]
@@ -162,7 +162,7 @@ def ingest_qdisc(context: Context) -> tuple[pa.Table, SourceReport]:
     parent_of = []
     for code, key in zip(records.identity.tolist(), codes, strict=True):
         _index, handle, parent, _kind = records.identities[code]
-        # Asked for by handle, the kernel answers with the parent of the question, which is none.
+        # In answers to requests by handle, the parent is that of the request, which is none.
         parent_of.append(parents.get((nodes[key[0]], names[key], handle), parent) if parent == "none" else parent)
     parent_names = sorted(set(parent_of))
     parent_codes = np.array([parent_names.index(parent) for parent in parent_of], dtype=np.int64)

@@ -22,12 +22,12 @@ _SEPARATOR = b"\x1e"
 _MS_NS = 1_000_000
 _SENT, _RECEIVED = "transport:packet_sent", "transport:packet_received"
 _LOST, _METRICS = "recovery:packet_lost", "recovery:metrics_updated"
-_LEAST_INITIAL_BYTES = 1200  # of a datagram, RFC 9000, 14.1
+_LEAST_INITIAL_BYTES = 1200  # least size of a client's Initial datagram, RFC 9000, 14.1
 _MOST = 2**62
-_MOST_OF_STATE = 2**50  # bytes of a window, milliseconds of a round trip: as nanoseconds they fit a table
+_MOST_OF_STATE = 2**50  # largest window in bytes, or round trip in ms, that is kept: as nanoseconds it fits a table
 _DAMAGE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
-_NAMES = {"cwnd": "congestion_window"}  # of aioquic
-_EVENTS = {  # of version 0.4
+_NAMES = {"cwnd": "congestion_window"}  # aioquic's names
+_EVENTS = {  # names in version 0.4
     "quic:packet_sent": _SENT,
     "quic:packet_received": _RECEIVED,
     "quic:packet_lost": _LOST,
@@ -92,10 +92,10 @@ class Qlog:
     sent_bytes: int = 0
     lost_packets: int = 0
     datagram_bytes: int = 0  # largest packet
-    stream_bytes: int = 0  # of the data stream in a largest packet
+    stream_bytes: int = 0  # bytes of the data stream in a largest packet
     initial_cwnd_bytes: int | None = None
     first_data_ns: int | None = None  # when the first byte of the data stream was sent
-    unpadded_bytes: int = 0  # by which Initial packets are shorter than the datagrams that RFC 9000 wants for them
+    unpadded_bytes: int = 0  # by which Initial packets are shorter than the datagrams that RFC 9000 requires
 
 
 def read_qlog(path: Path) -> Qlog:
@@ -199,7 +199,7 @@ class _Reader:
         self._acked: list[tuple[int, int]] = []
         self._una = self._nxt = 0
         self._state: dict[str, float] = {}
-        self._lost_at: tuple[int, int] = (0, 0)  # of the ACK or timer in progress: since when, how many
+        self._lost_at: tuple[int, int] = (0, 0)  # losses at the current ACK or timer: since when, how many
         self._before: SenderState | None = None
         last_ns = 0
         for number, event in enumerate(events, 1):
@@ -258,7 +258,7 @@ class _Reader:
             for first, *rest in frame["acked_ranges"]:
                 last = int(rest[0]) if rest else int(first)
                 begin = int(first) if least is None else max(int(first), least)
-                if last - begin > len(self._outstanding):  # a range of any length, of a stranger's
+                if last - begin > len(self._outstanding):  # the log of a stranger may have a range of any length
                     numbers = sorted(n for kind, n in self._outstanding if kind == space and begin <= n <= last)
                 else:
                     numbers = list(range(begin, last + 1))
@@ -322,7 +322,7 @@ def _data_stream(events: list[_Event]) -> int | None:
     for event in events:
         if event.name != _SENT:
             continue
-        with contextlib.suppress(*_DAMAGE):  # the reader tells of it
+        with contextlib.suppress(*_DAMAGE):  # the reader reports it
             for frame in event.data.get("frames", []):
                 if frame.get("frame_type") == "stream":
                     end = _count(frame["offset"]) + _count(frame["length"])

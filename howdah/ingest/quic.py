@@ -22,8 +22,8 @@ from howdah.plan.quic import STACKS
 from howdah.record.schema import TABLES
 
 NAME = "qlog"
-Row = dict[str, int | str | None]  # of a table, or of what the judge is told of a flow
-_UNIX_NS = 10**15  # times above are those of a clock, times below count from the connection's first packet
+Row = dict[str, int | str | None]  # a row of a table, or of the account of a flow for the judge
+_UNIX_NS = 10**15  # later times are a clock's; earlier ones count from the connection's first packet
 _LARGE = 2**31 - 1
 
 
@@ -72,7 +72,7 @@ def _of_stream(table: pa.Table, flow: Flow, qlog: Qlog, shift_ns: int) -> pa.Tab
     for row in rows:
         if row["flow"] == flow.id:
             row |= {name: min(value, most) for name, value in bytes_of.items()}
-            if flow.size_bytes is not None and row["complete"]:  # a client that has all may end without a last ACK
+            if flow.size_bytes is not None and row["complete"]:  # a client with everything may end without a last ACK
                 row["bytes_received_bytes"] = flow.size_bytes
             row["connected_ns"] = None if qlog.first_data_ns is None else qlog.first_data_ns + shift_ns
     return pa.Table.from_pylist(rows, schema=table.schema)
@@ -130,7 +130,7 @@ def info_rows(flow: Flow, qlog: Qlog, shift_ns: int, interval_ns: int, end_ns: i
     first = -(-begin_ns // interval_ns)
     for number in range(first, max(int(times[-1]), end_ns) // interval_ns + 1):
         time_ns = number * interval_ns
-        # A state is the one before its ACK: the next one is what the last ACK left.
+        # A state is that before its ACK: the next one is the state after the last ACK.
         known = states[min(int(np.searchsorted(times, time_ns, side="right")), len(states) - 1)]
         found.append(
             {

@@ -32,7 +32,7 @@ _COMMIT_MASK = _MISSED_STORED - 1
 _TIMESTAMP_TOP = np.int64(-(1 << 59))  # an absolute time stamp event holds only the 59 bits below these
 _LARGEST = (1 << 63) - 1
 _PAGES_AT_ONCE = 8192
-_FEW_PAGES = 16  # of which each is followed by itself: decoding few events together costs more than one by one
+_FEW_PAGES = 16  # up to this many are followed one by one, which costs less than decoding few events together
 _DAMAGE_SHOWN = 50
 
 
@@ -65,7 +65,7 @@ class Trace:
     damaged: int = 0
     damaged_bytes: int = 0
     damage: list[Damage] = field(default_factory=list)
-    file_bytes: int = 0  # of the file that it was read from
+    file_bytes: int = 0  # size of the file
 
     def note(self, damage: Damage) -> None:
         """Count a damaged stretch; only the first ones are kept in full."""
@@ -194,14 +194,14 @@ class _Chunk:
         kinds = self.layout.event
         origin = int(self.base[page]) + self.layout.page.data_offset
         words = self.words[origin >> 2 : ((origin + commit) >> 2) + 1].tolist()
-        words += self.words[-1:].tolist()  # behind the last word there is none to be read
+        words += self.words[-1:].tolist()  # the last word has no following one
         mask, found, at = (1 << kinds.type_len_bits) - 1, [], 0
         while at < commit:
             head, extra = words[at >> 2], words[(at >> 2) + 1]
             kind, delta = head & mask, head >> kinds.type_len_bits
             is_data, is_padding, is_stamp = kind <= kinds.data_max, kind == kinds.padding, kind == kinds.time_stamp
             if is_padding and delta == 0:
-                break  # it fills the rest of the sub-buffer and has no length of its own
+                break  # padding that fills the rest of the sub-buffer, without a length
             is_wide = is_stamp or kind == kinds.time_extend
             length = extra + 4 if kind == 0 or is_padding else 4 * kind + 4 if is_data else 8
             if not (is_data or is_padding or is_wide) or length < 8 or length % 4 or at + length > commit:

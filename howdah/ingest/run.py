@@ -38,7 +38,7 @@ from howdah.record.schema import FLOW
 from howdah.record.table import axes_of
 from howdah.registered import Registered, collector_named
 
-# There is a table of these in every run, empty where nothing was collected.
+# Collectors with a table in every run, empty if nothing was collected.
 ALWAYS = ("tcp_info", "qdisc", "interface", "counters")
 
 
@@ -203,8 +203,8 @@ def _is_cut(flow: Flow, record: FlowRecord) -> bool:
 _FILE = "kernel.log"
 _MOST_ALARMS = 20
 _MOST_SAID = 40
-_MOST_CHARACTERS = 300  # of a line
-# What each kernel says of every run, or of each module that was not built with it.
+_MOST_CHARACTERS = 300  # most characters of a line
+# Usual lines: what each kernel logs in every run, or for each module that was not built with it.
 _USUAL = re.compile(
     r"loading out-of-tree module taints kernel|module verification failed|module license .* taints kernel"
     r"|^netem: version|^GACT probability|^Mirror/redirect action on|quantum of class .* is (?:big|small)"

@@ -108,7 +108,7 @@ def _both(flow: Flow, source_port: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _index(values: Integers, wanted: int) -> int | None:
-    wanted = wanted - (1 << 64) if wanted >= 1 << 63 else wanted  # as it is in 64 bits with a sign
+    wanted = wanted - (1 << 64) if wanted >= 1 << 63 else wanted  # as a signed 64-bit number
     at = int(np.searchsorted(values, wanted))
     return at if at < values.size and values[at] == wanted else None
 
@@ -206,7 +206,7 @@ def segment_table(seen: list[EndSegments], places: Sequence[str] = ENDS) -> pa.T
         return SEGMENT.empty_table()
     columns = {name: np.concatenate([each.columns[name] for each in seen]) for name in _PARTS}
     sizes = [each.ours.size for each in seen]
-    order = np.argsort(columns["time_ns"], kind="stable")  # of one capture, the order of the file
+    order = np.argsort(columns["time_ns"], kind="stable")  # within one capture, the order of the file
     columns = {name: values[order] for name, values in columns.items()}
     flows = np.repeat([each.flow for each in seen], sizes)[order]
     ends = np.repeat([each.end for each in seen], sizes)[order]
@@ -264,16 +264,16 @@ def add_own_stacks(context: Context, made: Made) -> None:
         highest = np.maximum.accumulate(np.where(data, end, 0))
         before = np.concatenate([np.zeros(1, dtype=np.int64), highest[:-1]])
         again = np.cumsum(data & (columns["sequence_bytes"] < before))
-        told = ~ours & (columns["flags"] & (_SYN | _RST | _ACK) == _ACK)
-        told &= np.arange(told.size) > int(np.flatnonzero(data)[0])
-        acked = np.maximum.accumulate(np.where(told, columns["ack_bytes"], 0))
+        acks = ~ours & (columns["flags"] & (_SYN | _RST | _ACK) == _ACK)
+        acks &= np.arange(acks.size) > int(np.flatnonzero(data)[0])
+        acked = np.maximum.accumulate(np.where(acks, columns["ack_bytes"], 0))
         wire = {
-            "time_ns": columns["time_ns"][told],
-            "snd_nxt": highest[told],
-            "after": np.minimum(acked, highest)[told],
-            "again": again[told],
-            "window": columns["window_bytes"][told],
-            "mss": np.full(int(told.sum()), int(columns["payload_bytes"][data].max())),
+            "time_ns": columns["time_ns"][acks],
+            "snd_nxt": highest[acks],
+            "after": np.minimum(acked, highest)[acks],
+            "again": again[acks],
+            "window": columns["window_bytes"][acks],
+            "mss": np.full(int(acks.sum()), int(columns["payload_bytes"][data].max())),
         }
         if not wire["time_ns"].size:
             continue

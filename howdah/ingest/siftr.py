@@ -31,12 +31,12 @@ from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.record import table as store
 from howdah.record.raw import SUFFIXES, content_name, raw_value, read_raw_bytes, read_raw_text
 
-# TCP_MAXWIN << TCP_MAX_WINSHIFT, what FreeBSD begins with: no threshold yet.
+# TCP_MAXWIN << TCP_MAX_WINSHIFT, FreeBSD's initial threshold, which means none.
 INFINITE_SSTHRESH_BYTES = 65535 << 14
-# FreeBSD's states (netinet/tcp_fsm.h) in Linux' numbers, which the table has: CLOSED, LISTEN, SYN_SENT, SYN_RECEIVED,
+# FreeBSD's states (netinet/tcp_fsm.h) as Linux' numbers, which the table uses: CLOSED, LISTEN, SYN_SENT, SYN_RECEIVED,
 # ESTABLISHED, CLOSE_WAIT, FIN_WAIT_1, CLOSING, LAST_ACK, FIN_WAIT_2, TIME_WAIT.
 _LINUX_STATE = (7, 10, 2, 3, 1, 8, 4, 11, 9, 5, 6)
-# Packets that SIFTR saw and could not record. Those without a control block belong to every begin and end.
+# Packets that SIFTR saw but could not record. Packets without a control block occur in every handshake and end.
 _LOST = ("skipped_pkts_malloc", "skipped_pkts_mtx")
 _WITH_HASH = (25, 26, 28)
 _WITHOUT_HASH = (27,)

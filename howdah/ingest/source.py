@@ -30,7 +30,7 @@ class SourceReport:
     problems: list[str] = field(default_factory=list)
 
 
-Made = dict[str, tuple[pa.Table, SourceReport]]  # by the name of a table
+Made = dict[str, tuple[pa.Table, SourceReport]]  # by the names of tables
 
 
 @dataclass

@@ -96,7 +96,7 @@ _FIELDS: tuple[tuple[str | None, int], ...] = (
 
 # struct tcp_bbr_info. Versions 2 and 3 have further fields behind those of version 1, their number at one offset.
 _BBR_FIELDS: tuple[tuple[str | None, int], ...] = (
-    ("bbr_bandwidth_bytes_per_second", 8),  # its two halves, the lower first
+    ("bbr_bandwidth_bytes_per_second", 8),  # two halves, the lower first
     ("bbr_min_rtt_us", 4),
     ("bbr_pacing_gain_256ths", 4),
     ("bbr_cwnd_gain_256ths", 4),
@@ -155,7 +155,7 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
     slots = _inside(_SLOTS, offset, length)
     if INET_DIAG_BBRINFO in found:
         slots |= _inside(_BBR_SLOTS, *found[INET_DIAG_BBRINFO])
-    # A socket that turns to LISTEN or TIME_WAIT would be another message; other states have the same layout.
+    # Sockets in LISTEN or TIME_WAIT have another message; all other states share this layout.
     return Item(identity, slots, [(start, start + 1), (start + 4, start + 44), *skeleton_of(found)])
 
 

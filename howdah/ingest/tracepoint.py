@@ -222,8 +222,8 @@ def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
         counts["receiver_rows"] = counts.get("receiver_rows", 0) + int((~taken[theirs]).sum())
         taken[ours] = True
         taken[theirs] = True
-    # A program's port is also that of its further connections, which are not measured; and, on another host,
-    # maybe that of another flow.
+    # A program's port is also used by its further connections, which are not measured, and on another host maybe by
+    # another flow.
     for flow in context.plan.flows:
         for port in _other_ports(flow):
             control = ~taken & ((trace.columns["dport"] == port) | (trace.columns["sport"] == port))
@@ -259,7 +259,7 @@ def _tcp_probe_table(trace: Trace, rows: Integers, flows: Integers, epoch_ns: in
     una = np.zeros(rows.size, dtype=np.int64)
     by_flow = np.argsort(flows, kind="stable")
     for mine in np.split(by_flow, np.flatnonzero(np.diff(flows[by_flow])) + 1):
-        # A sender's first record is its first ACK of data before processing: snd_una is the first data byte.
+        # A sender's first record precedes the processing of its first ACK of data: snd_una is the first data byte.
         una[mine] = unwrap(columns["snd_una"][mine])
     ahead = (columns["snd_nxt"] - columns["snd_una"]).astype(np.int32).astype(np.int64)
     finite = columns["ssthresh"] < INFINITE_SSTHRESH
