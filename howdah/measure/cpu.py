@@ -128,26 +128,26 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
     ends_ns = {"sender": time_of(SENDER), "receiver": time_of(RECEIVER)}
     for end, cpu_ns in ends_ns.items():
         add(f"cpu_{end}_seconds_per_simulated_second", cpu_ns / simulated_ns if simulated_ns else None, unknown)
-    functions = account.functions
-    if functions is not None:
-        unknown = None
-    copies = any(flow.sink_kind.copies for flow in plan.flows)
     for name, helpers in NAMED.items():
         cpu_ns = time_of((name, *helpers))
-        missing = unknown
-        if functions is not None and name != "user_copy" and name not in functions:
-            missing = f"{name} is not a function of its own in this kernel: the compiler has inlined it"
-        elif functions is not None and name == "user_copy":
-            missing = "the function of this kernel that copies serves both directions"
-        elif name == "user_copy" and not copies:
-            missing = f"nothing is copied to user space by this traffic's sink; {_COPYING} do it"
+        missing = _why_no_share(name, account.functions, plan, unknown)
         add(f"cpu_share_{name}", cpu_ns / total_ns if total_ns else None, missing)
-        end = "receiver" if name in RECEIVER else "sender"
+        if name != "user_copy":
+            end = "receiver" if name in RECEIVER else "sender"
+            nothing = missing or (None if ends_ns[end] else f"no time of the {end} was seen")
+            add(f"cpu_{end}_share_{name}", cpu_ns / ends_ns[end] if ends_ns[end] else None, nothing)
+
+
+def _why_no_share(name: str, functions: list[str] | None, plan: Plan, unknown: str | None) -> str | None:
+    """Return why the share of NAMED is not known, None if it is. ``functions`` are the symbols of a stock kernel."""
+    if functions is not None:
         if name == "user_copy":
-            continue
-        of_ns = ends_ns[end]
-        nothing = missing or (None if of_ns else f"no time of the {end} was seen")
-        add(f"cpu_{end}_share_{name}", cpu_ns / of_ns if of_ns else None, nothing)
+            return "the function of this kernel that copies serves both directions"
+        inlined = f"{name} is not a function of its own in this kernel: the compiler has inlined it"
+        return None if name in functions else inlined
+    if name == "user_copy" and not any(flow.sink_kind.copies for flow in plan.flows):
+        return f"nothing is copied to user space by this traffic's sink; {_COPYING} do it"
+    return unknown
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
         sheet.add(flow, "startup_gain", gain, "neither a gain nor a pacing rate was read")
     if tells(data.plan, flow) or data.events.get(flow.id):
         _event_rows(sheet, data, trace, startup)
-        _told_cross_checks(sheet, data, trace, startup)
+        _report_cross_checks(sheet, data, trace, startup)
 
 
 def _decided_by(startup: Startup, left_by: str) -> str:
@@ -204,51 +204,61 @@ def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup
         sheet.add(flow, metric, count(events, event))
 
 
-def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
+def _report_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
     """Compare the module's exit with the one that trace and counters show."""
     told, traced = startup.told, startup.traced
     if not len(trace) or (told is None and traced is None):
         return
-    flow = trace.flow
     if told is None or traced is None:
         seen: dict[str, Value] = {
             "module": None if told is None else _seconds(trace, told.time_ns),
             "tcp_probe": None if traced is None else _seconds(trace, traced.time_ns),
         }
-        sheet.cross_check(flow.id, "exit_time_s", seen, False, "only one of module and trace shows an exit")
+        sheet.cross_check(trace.flow.id, "exit_time_s", seen, False, "only one of module and trace shows an exit")
         return
+    decided_here = startup.decision is not None and startup.decision.time_ns == told.time_ns
+    _compare_time_and_window(sheet, trace, told, traced, decided_here)
+    _compare_cause(sheet, data, trace, told, traced)
+
+
+def _compare_time_and_window(
+    sheet: Sheet, trace: FlowTrace, told: SlowStartEvent, traced: Exit, decided_here: bool
+) -> None:
+    """Compare with the records around the exit; ``decided_here``: the reported exit is also the decision."""
     before = max(traced.record - 1, 0)
     first, last = int(trace.time_ns[before]), int(trace.time_ns[traced.record])
     if traced.record == 0:  # the flow already left slow start before the first record
         first = trace.start_ns
     if told.event == "estimate":  # modules report a rising threshold once a round
-        first -= _ROUNDS_BETWEEN_ESTIMATES * flow.rtt_us * 1000
+        first -= _ROUNDS_BETWEEN_ESTIMATES * trace.flow.rtt_us * 1000
         before = min(before, int(np.searchsorted(trace.time_ns, first)))
     sheet.cross_check(
-        flow.id,
+        trace.flow.id,
         "exit_time_s",
         {"module": _seconds(trace, told.time_ns), "tcp_probe": _seconds(trace, traced.time_ns)},
         first <= told.time_ns <= last,
         "the module reports its exit at another ACK than the one after which the trace shows it",
     )
     windows = int(trace.cwnd[before : traced.record + 1].min()), int(trace.cwnd[before : traced.record + 1].max())
-    decided_here = startup.decision is not None and startup.decision.time_ns == told.time_ns
     if traced.reduced and decided_here:  # the module reports the window at the decision, before the cut
         windows = traced.cwnd_packets, max(windows[1], traced.cwnd_packets)
     sheet.cross_check(
-        flow.id,
+        trace.flow.id,
         "exit_cwnd_packets",
         {"module": told.cwnd_packets, "tcp_probe": traced.cwnd_packets},
         windows[0] <= told.cwnd_packets <= windows[1],
         "the module's window is not between those of the records before and after the exit, or was cut already",
     )
+
+
+def _compare_cause(sheet: Sheet, data: Measured, trace: FlowTrace, told: SlowStartEvent, traced: Exit) -> None:
     detected = _detection(data, trace, traced)
-    cause = exit_cause(trace, traced, detected, data.counters, data.info[flow.id])
+    cause = exit_cause(trace, traced, detected, data.counters, data.info[trace.flow.id])
     # Other causes are known to the module alone, as neither counters nor a cut show them; a module may cut its window
     # itself to drain it.
     if told.reason in CONGESTION or (detected.alone and cause in _COUNTERS_NAME):
         sheet.cross_check(
-            flow.id,
+            trace.flow.id,
             "exit_cause",
             {"module": told.reason, "counters": cause},
             told.reason == cause,
@@ -315,7 +325,7 @@ def detector_rows(sheet: Sheet, data: Measured) -> None:
     if not with_one:
         return
     counted = [flow for flow in with_one if _is_counted(flow)]
-    total = sum(_told(data, flow) for flow in with_one if not _is_counted(flow))
+    total = sum(_ended_by_detector(data, flow) for flow in with_one if not _is_counted(flow))
     for host in dict.fromkeys(flow.sender for flow in counted):
         grown = [data.counters.total(host, name) for name in _HYSTART_COUNTERS]
         if all(each is None for each in grown):
@@ -330,6 +340,6 @@ def _is_counted(flow: Flow) -> bool:
     return known.module == _KERNELS_OWN and known.detector == HYSTART
 
 
-def _told(data: Measured, flow: Flow) -> bool:
+def _ended_by_detector(data: Measured, flow: Flow) -> bool:
     ends_by = ALGORITHMS[flow.algorithm].ends_by
     return any(event.reason in ends_by for event in data.events.get(flow.id, []))
