@@ -13,7 +13,7 @@ from pydantic import Field
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.cause import ClaimTally, tally, wrong_causes
 from howdah.atlas.chapter import Chapter, check, chosen, published_of, read_chapters
-from howdah.atlas.finding import tell
+from howdah.atlas.finding import supported_findings
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.site import AtlasIndex, write_index, write_site
 from howdah.atlas.summary import Rows, brief, claims_of, summary, verdict_of
@@ -128,7 +128,7 @@ def execute(options: argparse.Namespace) -> int:
     # Findings stand on published results. The quick atlas makes other runs.
     whole = read_chapters(PROFILES / "atlas", options.runs, quick=False) if options.quick else chapters
     results = published_of(whole)
-    findings = tell(catalogue.findings, rows_of(results), kernel_of(results))
+    findings = supported_findings(catalogue.findings, rows_of(results), kernel_of(results))
     problems += [*wrong_causes(catalogue.causes, rows_of(results)), *findings.fallen]
     page = write_site(site, catalogue, shown, record, problems, quick=options.quick, findings=findings)
     data = write_index(site, shown, record, quick=options.quick)

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from howdah.atlas.catalogue import Catalogue, Entry
 from howdah.atlas.cause import NOT_LISTED, Cause
-from howdah.atlas.chapter import Chapter, behind
+from howdah.atlas.chapter import Chapter, chapters_of
 from howdah.atlas.encoding import NOT_RUN
 from howdah.atlas.published import Published
 from howdah.atlas.verdict import count, entry_verdict, words_text
@@ -225,7 +225,7 @@ def views(
     setups = {chapter.name: _setup(chapter) for chapter in chapters}
     found = []
     for number, entry in enumerate(catalogue.entries, 1):
-        mine = behind(entry, chapters)
+        mine = chapters_of(entry, chapters)
         of = {chapter.name: _claims(chapter, entry, catalogue.causes) for chapter in mine}
         claims = [claim for judged in of.values() for claim in judged]
         claims.sort(key=lambda claim: not claim.is_central)

@@ -32,7 +32,7 @@ _OF_THE_END = (
 _OF_ALL_BYTES = ("goodput_bits_per_second", "packet_throughput_bits_per_second")
 
 
-def seen_until_ns(trace: FlowTrace, info: Samples) -> int | None:
+def trace_ends_ns(trace: FlowTrace, info: Samples) -> int | None:
     """Return when a flow's trace ends if that is before the flow ends; None if it has every ACK of the flow's time."""
     flow = trace.flow
     if flow.kind.single or not flow.is_tcp or flow.sender_stack is not None or not len(trace):
@@ -51,7 +51,7 @@ def ends_unseen(data: Measured) -> dict[int, str]:
     """Map each flow whose end the trace misses to the reason for its missing measures."""
     found = {}
     for trace in data.traces:
-        until = seen_until_ns(trace, data.info[trace.flow.id])
+        until = trace_ends_ns(trace, data.info[trace.flow.id])
         if until is not None:
             at = (until - trace.start_ns) / 1e9
             found[trace.flow.id] = (

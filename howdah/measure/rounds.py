@@ -134,8 +134,8 @@ def sent_once(trace: FlowTrace, resent: Samples) -> npt.NDArray[np.bool_]:
     progress = trace.time_ns[np.maximum(np.concatenate([[-1], last[:-1]]), 0)]
     patience = trace.window_ns + np.minimum(trace.window_ns, _LEAST_TIMEOUT_NS)
     stalled = advances & (trace.time_ns - progress >= patience)
-    for told in (repeats, stalled):
-        until = np.cumsum(told)
+    for sign in (repeats, stalled):
+        until = np.cumsum(sign)
         # Count such records from the one that released the byte to the one that acknowledges it.
         doubtful |= until > np.where(before > 0, until[np.maximum(before - 1, 0)], 0)
     return ~(doubtful & _grew(resent, sent, trace.time_ns))

@@ -18,12 +18,12 @@ from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, detector_rows, exit_rows, find_startup
 from howdah.measure.growth import growth_end_rows
-from howdah.measure.held import Together, collect, held_rows, is_told, together_rows
+from howdah.measure.held import GroupHoldings, collect, has_kernel_report, held_rows, holding_rows
 from howdah.measure.host_processor import processor_host_rows
 from howdah.measure.limit import limit_rows
 from howdah.measure.measured import Measured, background_rows, forward, load, role_rows
 from howdah.measure.opening import extreme_rows, jump_rows, opening_rows, reach_rows
-from howdah.measure.own_stack import own_stack_rows, unseen
+from howdah.measure.own_stack import own_stack_rows, unseen_metrics
 from howdah.measure.processor import processor_rows
 from howdah.measure.queue import link_rows
 from howdah.measure.receiver import receiver_rows
@@ -51,11 +51,11 @@ def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -
     """
     data, agent = data or load(directory, plan), agent_or_empty(directory)
     sheet = _empty_sheet(plan, data, agent)
-    together: dict[str, Together] = {}
+    together: dict[str, GroupHoldings] = {}
     for trace in data.traces:
         flow = trace.flow
         if flow.group is not None and flow.role != BACKGROUND:
-            _connection_rows(sheet, data, trace, agent, together.setdefault(flow.group, Together()))
+            _connection_rows(sheet, data, trace, agent, together.setdefault(flow.group, GroupHoldings()))
         elif flow.group is None and flow.role == BACKGROUND:
             background_rows(sheet, plan, trace)
         elif flow.group is None:
@@ -64,8 +64,8 @@ def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -
     group.group_rows(sheet, plan, agent)
     for name, gathered in together.items():
         first = next(flow for flow in plan.flows if flow.group == name)
-        if is_told(first):
-            together_rows(sheet, GroupOf(name, first.algorithm, first.role), gathered)
+        if has_kernel_report(first):
+            holding_rows(sheet, GroupOf(name, first.algorithm, first.role), gathered)
     _run_rows(sheet, data)
     detector_rows(sheet, data)
     processor_host_rows(sheet, directory, data)
@@ -95,12 +95,14 @@ def _empty_sheet(plan: Plan, data: Measured, agent: AgentRecord) -> Sheet:
             "axes": plan.axes,
         },
         {flow.id: flow.receiver_name for flow in plan.flows if flow.receiver_name != plan.receiver},
-        unseen=unseen(plan) | unseen_at_the_end(data, ends),
+        unseen=unseen_metrics(plan) | unseen_at_the_end(data, ends),
         ends_unseen=ends,
     )
 
 
-def _connection_rows(sheet: Sheet, data: Measured, trace: FlowTrace, agent: AgentRecord, gathered: Together) -> None:
+def _connection_rows(
+    sheet: Sheet, data: Measured, trace: FlowTrace, agent: AgentRecord, gathered: GroupHoldings
+) -> None:
     record = agent.flow(trace.flow.id)
     group.connection_rows(sheet, trace, record)
     extreme_rows(sheet, trace)

@@ -122,7 +122,7 @@ def delay_lines(
             peaks = [most_bytes(link, within_us) for link in links if link is not None]
             bdp = max([path.largest_bdp_bytes(within_us), *peaks])
             buffer = path.buffer_bytes + (path.reverse_buffer_bytes or 0) + sum(hop.buffer_bytes for hop in path.hops)
-            table = varying.table if varying.jitter and varying.jitter.way(ahead=ahead) else None
+            table = varying.table if varying.jitter and varying.jitter.applies(ahead=ahead) else None
             random = bool(loss.ratio or loss.steps or overtake or table)
             line = DelayLine(
                 host=host,

@@ -46,7 +46,7 @@ def endpoints(cell: Cell, network: Network) -> list[tuple[str, str]]:
         sender = _host(cell, network, index, "sender", flow.sender) or senders[slot % len(senders)]
         receiver = _host(cell, network, index, "receiver", flow.receiver) or receivers[slot % len(receivers)]
         crosses = network.bottleneck_ends(sender, receiver) is not None
-        if not crosses and (index < len(scenario.flows) or not network.way(sender, receiver)):
+        if not crosses and (index < len(scenario.flows) or not network.links_between(sender, receiver)):
             where = cell.place("topology")
             raise ProfileError(f"the way from {sender} to {receiver} does not cross the bottleneck", where=where)
         pairs.append((sender, receiver))

@@ -50,7 +50,7 @@ def find_hops(cell: Cell, network: Network, pair: tuple[str, str]) -> list[Hop]:
         return []
     links: dict[str, list[Interface]] = {"before": [], "after": []}
     node, place = pair[0], "before"
-    for link in network.way(*pair):
+    for link in network.links_between(*pair):
         near = link.at(node)
         node = link.facing(near.node).node
         if link.bottleneck:

@@ -23,7 +23,7 @@ from howdah.codec import encoded
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.foreign import files_below, kind_of, open_foreign
 from howdah.place import file_of, state_place
-from howdah.plan.named import BUILT, CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
+from howdah.plan.named import BUILT, CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Dependency, dependencies_of
 from howdah.plan.plan import Plan
 from howdah.profile.stack import read_stack
 from howdah.record.provenance import sha256_text
@@ -44,7 +44,7 @@ class Asked:
     ``bare``: it would be built without a sandbox, which this machine does not have.
     """
 
-    named: Named
+    named: Dependency
     sha256: str | None
     bare: bool = False
 
@@ -54,7 +54,7 @@ class Asked:
 
 def signed(record: RunRecord, plan: Plan, plan_json: str) -> RunRecord:
     """The record of a run whose plan this user's howdah made; as it is where the plan names nothing."""
-    return record.but(made_here=_code(plan_json)) if named_of(plan) else record
+    return record.but(made_here=_code(plan_json)) if dependencies_of(plan) else record
 
 
 def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -> bool:
@@ -63,7 +63,7 @@ def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -
     Raises UntrustedError where the user has not allowed it. With ``trust`` the user allows it, now and later; what no
     sandbox can be had for is asked for each time.
     """
-    named = named_of(plan)
+    named = dependencies_of(plan)
     if not named or hmac.compare_digest((record.made_here or "").encode(), _code(plan_json).encode()):
         return False
     known = _remembered()
@@ -85,7 +85,7 @@ def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -
     return True
 
 
-def _reaching(named: list[Named], plan: Plan) -> Iterator[tuple[Named, bool]]:
+def _reaching(named: list[Dependency], plan: Plan) -> Iterator[tuple[Dependency, bool]]:
     """Without programs in a guest that reach nothing of this machine; and whether it is built without a sandbox."""
     for each in named:
         problem = _unconfined(plan, each.kind)
@@ -109,7 +109,7 @@ def _code(plan_json: str) -> str:
     return code(b"plan\0" + sha256_text(plan_json).encode())
 
 
-def _digest(named: Named, plan: Plan, plan_json: str) -> str | None:
+def _digest(named: Dependency, plan: Plan, plan_json: str) -> str | None:
     """SHA-256 of all files that would be read; for an engine of its plan, for a flow's program of its command."""
     if named.kind == ENGINE:
         return sha256_text(plan_json)

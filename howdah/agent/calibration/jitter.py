@@ -49,7 +49,7 @@ def _measured(
         "forward": Probes(sockets[0], sockets[1], far_address),
         "reverse": Probes(sockets[1], sockets[0], near_address),
     }
-    asked = {name: probes for name, probes in ways.items() if jitter.way(ahead=name == "forward")}
+    asked = {name: probes for name, probes in ways.items() if jitter.applies(ahead=name == "forward")}
     start = now_ns() + MS
     for number in range(jitter.packets):
         for probes in asked.values():
