@@ -11,7 +11,7 @@ import json
 from collections.abc import Container, Mapping
 from typing import Any
 
-from howdah.claim.claims import as_declared, decided, row_of
+from howdah.claim.claims import as_declared, final_verdict, row_of
 from howdah.claim.comparison import Interval, extremes
 from howdah.claim.expectation import (
     Compared,
@@ -24,8 +24,8 @@ from howdah.claim.expectation import (
     moves_by,
     other_number,
 )
-from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS, UNSUPPORTED, metric_called
-from howdah.claim.grid import reverse_of, summed_up, verdict_over
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS, UNSUPPORTED, metric_named
+from howdah.claim.grid import reverse_of, summarise_grid, verdict_over
 from howdah.claim.judging import expected_text
 from howdah.metric import Metric
 from howdah.profile.claim import ClaimSection, ExpectSection
@@ -125,7 +125,7 @@ def _by_grid(claim: ClaimSection, row: ClaimRow) -> ClaimRow:
         return row.model_copy()
     if reverse_of(claim) is not None and any(point.reverse is None for point in row.unknown.points):
         raise NeedsRunsError("where its reverse holds on the grid is not published")
-    summed = summed_up(row.unknown.points)
+    summed = summarise_grid(row.unknown.points)
     return row.model_copy(update={"unknown": summed, "verdict": verdict_over(summed)})
 
 
@@ -157,7 +157,7 @@ def _open(claim: ClaimSection, row: ClaimRow, verdict: str, why: str) -> ClaimRo
 def _judged(claim: ClaimSection, row: ClaimRow, before: Encoding) -> ClaimRow:
     """Return verdict, expectation and points by the published numbers. Raise NeedsRunsError."""
     found = _by_control(claim, row, before)
-    found.verdict, found.why = decided(claim, found.verdict, found.why)
+    found.verdict, found.why = final_verdict(claim, found.verdict, found.why)
     return found
 
 
@@ -200,7 +200,7 @@ def holds(claim: ClaimSection, point: PointRow, earlier: Encoding) -> bool:
     """Whether a claim holds at a published point. Raise NeedsRunsError if its numbers do not decide."""
     expect = claim.expect
     assert expect is not None and claim.value is not None
-    metric: Metric = metric_called(claim.value.metric)
+    metric: Metric = metric_named(claim.value.metric)
     if expect.trend is not None:
         return _trend_holds(expect, point, earlier)
     if expect.rank_correlation is not None:

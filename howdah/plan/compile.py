@@ -288,7 +288,7 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         ecn=section.ecn,
         hops=hops,
         early_us=section.early_us,
-        reorder_ratio=float(section.reorder.of_all) if section.reorder else 0.0,
+        reorder_ratio=float(section.reorder.share_of_all) if section.reorder else 0.0,
         least_added_us=varying.least_us,
         rate_steps=[list(step) for step in varying.other.rate],
         forward_loss_steps=[list(step) for step in varying.other.forward_loss],

@@ -14,7 +14,7 @@ from howdah.plan.plan import Flow, Processor
 from howdah.plan.processor import PROCESSOR_MODULE
 from howdah.plan.receiver import RECEIVER_MODULE, Receivers
 from howdah.profile import Cell
-from howdah.profile.module import all_brought, claimed_modules
+from howdah.profile.module import all_provided_modules, claimed_modules
 from howdah.trait import Traits
 
 TRAFFIC_MODULE = "howdah_traffic"
@@ -41,7 +41,7 @@ def required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, proces
 
 
 def _own_modules(cell: Cell) -> list[str]:
-    return [module.name for module in all_brought(cell.scenario, cell.document, cell.directory)]
+    return [module.name for module in all_provided_modules(cell.scenario, cell.document, cell.directory)]
 
 
 def module_builds(cell: Cell) -> dict[str, ModuleBuild]:

@@ -17,7 +17,7 @@ from howdah.plan.path import LinkFacts, Losses, Path
 from howdah.plan.placed import Class, Qdisc
 from howdah.plan.plan import Flow, Plan, Processor
 from howdah.plan.policer import Policer
-from howdah.profile.module import brought
+from howdah.profile.module import provided_modules
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 from howdah.registered import registered
 
@@ -111,7 +111,7 @@ def _modules(plan: Plan) -> Iterator[str]:
     for path in plan.modules:
         build = plan.module_builds.get(path)
         extras = (tuple(map(FilePath, build.sources)), tuple(build.define.items())) if build else ()
-        found = brought(FilePath(path), *extras)
+        found = provided_modules(FilePath(path), *extras)
         names = {module.name for module in found}
         parameters = {key: value for name in names for key, value in plan.module_parameters.get(name, {}).items()}
         provides = [kernel for kernel, own in plan.own_algorithms.items() if own in names]
