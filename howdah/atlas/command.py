@@ -122,7 +122,10 @@ def execute(options: argparse.Namespace) -> int:
         record = _make_runs(options, wanted, place, display)
         conclude(wanted, options.jobs or cores(), display)
         if options.publish:
-            _publish(wanted, chapters, display)
+            found = publish_complete(wanted, display)
+            display.say(f"published: {len(found)} of {len(wanted)} profiles")
+            others = bring_up_to_date(chapter.profile for chapter in chapters)
+            display.say(f"brought up to date: {counted(len(others), 'published result')}")
         shown = views(catalogue, chapters, site, draw, quick=options.quick, tell=display.build)
     problems = [f"{chapter.name}: {problem}" for chapter in chapters for problem in chapter.problems]
     # Findings stand on published results. The quick atlas makes other runs.
@@ -152,24 +155,16 @@ def _answer_list(catalogue: Catalogue, options: argparse.Namespace) -> int:
 
 def _make_runs(options: argparse.Namespace, wanted: list[Chapter], place: Place, display: Display) -> Record:
     """Make the missing runs and return the record of all sittings; with ``--no-run``, only read it."""
-    record_file = options.runs / RECORD
     if options.no_run:
-        return read_sittings(record_file)
+        return read_sittings(options.runs / RECORD)
     workers = options.jobs or cores()
     sitting = begin(options.quick, workers)
     try:
         with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:
             make(wanted, workers, options.again, display, sitting, executor)
     finally:
-        record = add(record_file, sitting)
+        record = add(options.runs / RECORD, sitting)
     return record
-
-
-def _publish(wanted: list[Chapter], chapters: list[Chapter], display: Display) -> None:
-    found = publish_complete(wanted, display)
-    display.say(f"published: {len(found)} of {len(wanted)} profiles")
-    others = bring_up_to_date(chapter.profile for chapter in chapters)
-    display.say(f"brought up to date: {counted(len(others), 'published result')}")
 
 
 def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
@@ -181,7 +176,6 @@ def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
 
 
 def _listed(catalogue: Catalogue, rows: Rows) -> AtlasList:
-    """Return the entries, and the verdicts and causes of all published claims."""
     verdicts = [row.verdict for row in rows.values()]
     return AtlasList(
         entries=[_row(entry, rows) for entry in catalogue.entries],

@@ -87,56 +87,44 @@ def write_site(
         site.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise HowdahError(f"the site cannot be written: {explain(error)}", where=str(site)) from error
+    environment = _environment()
     made_by = _made_by()
-    _write_entries(site, catalogue, views, findings, made_by)
-    pages = {entry.id: entry.page for entry in catalogue.entries}
-    text = (
-        _environment()
-        .get_template("findings.html.j2")
-        .render(
-            findings=findings, statuses=list(STATUSES.items()), papers=catalogue.papers, pages=pages, provenance=made_by
-        )
-    )
-    write(text, site / "findings.html")
-    index = (
-        _environment()
-        .get_template("index.html.j2")
-        .render(
-            headline=_headline(views, quick=quick),
-            entries=catalogue.entries,
-            papers=catalogue.papers,
-            by_paper=[(paper, [view for view in views if view.entry.paper is paper]) for paper in catalogue.papers],
-            verdicts=_badges(views),
-            words=list(WORDS.items()),
-            differing=with_verdict(views, "differs"),
-            depending=with_verdict(views, "depends"),
-            failing=with_verdict(views, "fail"),
-            inconsistencies=catalogue.inconsistencies,
-            causes=tally_of(views),
-            classes=list(CLASSES.values()),
-            all_claims=[claim for _, claim in _each_claim(views)],
-            pages=pages,
-            findings=findings,
-            cost=[*cost(record, views, quick=quick), Fact("Software", made_by)],
-            problems=problems,
-        )
-    )
-    return write(index, site / "index.html")
-
-
-def _write_entries(site: Path, catalogue: Catalogue, views: list[View], findings: Findings, made_by: str) -> None:
-    """Write the page of each entry, with links to the entries before and after it."""
-    entry_page = _environment().get_template("entry.html.j2")
-    for number, view in enumerate(views):
+    entry_page = environment.get_template("entry.html.j2")
+    for place, view in enumerate(views):
         text = entry_page.render(
             view=view,
-            previous=views[number - 1].entry if number else None,
-            next=views[number + 1].entry if number + 1 < len(views) else None,
+            previous=views[place - 1].entry if place else None,
+            next=views[place + 1].entry if place + 1 < len(views) else None,
             inconsistencies=catalogue.inconsistencies_of(view.entry),
             provenance=made_by,
             findings=findings,
         )
         write(text, site / view.entry.page)
+    pages = {entry.id: entry.page for entry in catalogue.entries}
+    text = environment.get_template("findings.html.j2").render(
+        findings=findings, statuses=list(STATUSES.items()), papers=catalogue.papers, pages=pages, provenance=made_by
+    )
+    write(text, site / "findings.html")
+    index = environment.get_template("index.html.j2").render(
+        headline=_headline(views, quick=quick),
+        entries=catalogue.entries,
+        papers=catalogue.papers,
+        by_paper=[(paper, [view for view in views if view.entry.paper is paper]) for paper in catalogue.papers],
+        verdicts=_badges(views),
+        words=list(WORDS.items()),
+        differing=with_verdict(views, "differs"),
+        depending=with_verdict(views, "depends"),
+        failing=with_verdict(views, "fail"),
+        inconsistencies=catalogue.inconsistencies,
+        causes=tally_of(views),
+        classes=list(CLASSES.values()),
+        all_claims=[claim for _, claim in _each_claim(views)],
+        pages=pages,
+        findings=findings,
+        cost=[*cost(record, views, quick=quick), Fact("Software", made_by)],
+        problems=problems,
+    )
+    return write(index, site / "index.html")
 
 
 def _badges(views: list[View]) -> list[tuple[str, str, int]]:

@@ -20,14 +20,8 @@ _FIN = 1  # packets of a FIN, which tcpi_unacked includes
 # Metrics that unseen ACKs may have made larger, or later.
 _OF_THE_END = (
     *("peak_cwnd_packets", "largest_cwnd_packets", "final_cwnd_packets", "final_cwnd_bdp", "overshoot_packets"),
-    *(
-        "max_rtt_us",
-        "blackout_s",
-        "longest_blackout_s",
-        "long_blackout",
-        "window_open_time_s",
-        "window_open_sent_bytes",
-    ),
+    *("max_rtt_us", "blackout_s", "longest_blackout_s", "long_blackout"),
+    *("window_open_time_s", "window_open_sent_bytes"),
 )
 _OF_ALL_BYTES = ("goodput_bits_per_second", "packet_throughput_bits_per_second")
 

@@ -33,6 +33,10 @@ from howdah.record.schema import CONGESTION, reason
 NO_ACKS = "no ACK of this flow was traced"
 _ROUNDS_BETWEEN_ESTIMATES = 3  # in path RTTs: a round lasts up to the RTT of a full queue
 _COUNTERS_NAME = (ACK_TRAIN, DELAY)
+_OF_AN_EXIT = (
+    *("exit_time_s", "exit_cwnd_packets", "exit_cwnd_bdp", "exit_round", "exit_cause"),
+    *("decision_time_s", "decision_cwnd_packets", "rollback_packets"),
+)
 
 
 @dataclass(frozen=True)
@@ -96,16 +100,7 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
     flow = trace.flow
     found, shown = startup.found, startup.exit
     if found is None or shown is None:
-        for metric in (
-            "exit_time_s",
-            "exit_cwnd_packets",
-            "exit_cwnd_bdp",
-            "exit_round",
-            "exit_cause",
-            "decision_time_s",
-            "decision_cwnd_packets",
-            "rollback_packets",
-        ):
+        for metric in _OF_AN_EXIT:
             sheet.add(flow, metric, None, startup.why)
     else:
         detected = _detection(data, trace, found)
@@ -182,7 +177,6 @@ def _detection_cross_check(sheet: Sheet, trace: FlowTrace, found: Exit, detected
 
 
 def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
-    """Add the number that decided, and how often the module reported each event."""
     flow = trace.flow
     events = data.events.get(flow.id, [])
     reported = startup.reported
@@ -205,7 +199,6 @@ def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup
 
 
 def _report_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
-    """Compare the module's exit with the one that trace and counters show."""
     reported, traced = startup.reported, startup.traced
     if not len(trace) or (reported is None and traced is None):
         return

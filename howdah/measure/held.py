@@ -204,7 +204,6 @@ def _patience_ns(each: Intervals) -> Integers:
 
 
 def _tail_kind(trace: FlowTrace, each: Intervals, code: Integers, tail_ns: int) -> int:
-    """Return the kind of the time after the last ACK."""
     outstanding = int(each.nxt[-1]) > int(trace.una_after[-1])
     if outstanding and tail_ns >= int(_patience_ns(each)[-1]):
         return _CODE[HeldBy.TIMEOUT]

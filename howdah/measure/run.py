@@ -55,7 +55,10 @@ def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -
     for trace in data.traces:
         flow = trace.flow
         if flow.group is not None and flow.role != BACKGROUND:
-            _connection_rows(sheet, data, trace, agent, together.setdefault(flow.group, GroupHoldings()))
+            group.connection_rows(sheet, trace, agent.flow(flow.id))
+            extreme_rows(sheet, trace)
+            jump_rows(sheet, data, trace)
+            collect(together.setdefault(flow.group, GroupHoldings()), data, trace, agent.flow(flow.id))
         elif flow.group is None and flow.role == BACKGROUND:
             background_rows(sheet, plan, trace)
         elif flow.group is None:
@@ -98,16 +101,6 @@ def _empty_sheet(plan: Plan, data: Measured, agent: AgentRecord) -> Sheet:
         unseen=unseen_metrics(plan) | unseen_at_the_end(data, ends),
         ends_unseen=ends,
     )
-
-
-def _connection_rows(
-    sheet: Sheet, data: Measured, trace: FlowTrace, agent: AgentRecord, gathered: GroupHoldings
-) -> None:
-    record = agent.flow(trace.flow.id)
-    group.connection_rows(sheet, trace, record)
-    extreme_rows(sheet, trace)
-    jump_rows(sheet, data, trace)
-    collect(gathered, data, trace, record)
 
 
 def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
@@ -293,7 +286,6 @@ def _counted(readings: Samples | None, name: str) -> int | None:
 
 
 def _sum_of_known(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of the counts that are known; None without one."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 

@@ -71,6 +71,7 @@ class _Parts:
     engine: str
     kind: Traits
     real_time: RealTime | None
+    processor_shift: int | None
     network: Network
     topology_arguments: dict[str, int]
     perturbation: Perturbation
@@ -108,6 +109,7 @@ def _resolve(cell: Cell, engine: str, kernel: str | None) -> _Parts:
     check_bpf(cell, engine, kind)
     # howdah's own kernel or simulator sends and receives.
     own = kind.own_kernel or bool(kind.model)
+    processor_shift = scenario.machine.shift if kind.finite_processor else None
     network, topology_arguments = _network(cell)
     perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
     check_jitter(perturbation, cell.place("perturbation", "jitter"))
@@ -132,13 +134,14 @@ def _resolve(cell: Cell, engine: str, kernel: str | None) -> _Parts:
     measured = calibration(
         *(scenario, network, pairs, path, delays, varying, shaping.queues),
         several_clocks=kind.several_machines,
-        processor_shift=_processor_shift(scenario, kind) or 0,
+        processor_shift=processor_shift or 0,
     )
     return _Parts(
         cell=cell,
         engine=engine,
         kind=kind,
         real_time=real_time,
+        processor_shift=processor_shift,
         network=network,
         topology_arguments=topology_arguments,
         perturbation=perturbation,
@@ -191,7 +194,7 @@ def _assemble(parts: _Parts, kernel: str | None) -> Plan:
         guest_memory_bytes=with_captures(parts.size.guest_memory_bytes, len(collected.pcap)),
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
-        processor_shift=_processor_shift(scenario, kind),
+        processor_shift=parts.processor_shift,
         real_time=parts.real_time,
         own_kernel=_own_kernel(cell, kind),
         machine_kernels=_machine_kernels(cell, parts.engine, kind),
@@ -218,12 +221,7 @@ def _operations(parts: _Parts) -> list[Operation]:
     ]
 
 
-def _processor_shift(scenario: Scenario, kind: Traits) -> int | None:
-    return scenario.machine.shift if kind.finite_processor else None
-
-
 def _kernel_parameters(cell: Cell) -> dict[str, str]:
-    """Return the parameters of built-in code, which the kernel's command line sets."""
     builtin = [entry for entry in cell.algorithms.values() if entry.builtin]
     found = {f"{entry.module}.{key}": value for entry in builtin for key, value in entry.parameters.items()}
     return found if cell.scenario.host.ipv6 else found | {"ipv6.disable": "1"}

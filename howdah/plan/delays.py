@@ -108,14 +108,14 @@ def delay_lines(
 ) -> list[DelayLine]:
     """Return the delay lines, those towards receivers first. ``links`` are the traces of both directions, if any."""
     lines = []
-    asked = cell.scenario.path
+    section = cell.scenario.path
     for role, steps, largest in (
         ("receiver", varying.forward, varying.forward_largest_us),
         ("sender", varying.reverse, varying.reverse_largest_us),
     ):
         ahead = role == "receiver"
         loss = path.losses(ahead=ahead)
-        overtake = asked.reorder if ahead else None
+        overtake = section.reorder if ahead else None
         for host in network.nodes(role):
             held_us = delays.of_host[host] + largest
             within_us = max(held_us, path.rtt_us)
@@ -136,9 +136,9 @@ def delay_lines(
                 ends_us=cell.scenario.duration,
                 least_limit_packets=path.delay_limit_packets if ahead else None,
                 table=table,
+                reorder_ratio=float(overtake.share) if overtake else 0.0,
+                reorder_gap=overtake.gap if overtake else 0,
             )
-            if overtake is not None:
-                line = dataclasses.replace(line, reorder_ratio=float(overtake.share), reorder_gap=overtake.gap)
             lines.append(line)
     return lines
 

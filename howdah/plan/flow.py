@@ -102,7 +102,7 @@ def resolve_flows(
 ) -> list[Flow]:
     """Return the flows of the profile, then background, in order. Raise ProfileError for one that cannot run."""
     scenario = cell.scenario
-    flows = []
+    flows, measured = [], len(scenario.flows)
     ports = _port_pairs(cell, pairs, delays, perturbation)
     for index, (section, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
         start_us, stop_us = _times(section, perturbation.start_offset_us[index], scenario.duration)
@@ -130,7 +130,7 @@ def resolve_flows(
         flows.append(
             Flow(
                 id=index + 1,
-                name=section.name or _usual_name(index, len(scenario.flows)),
+                name=section.name or (f"background{index + 1 - measured}" if index >= measured else f"flow{index + 1}"),
                 sender=sender,
                 receiver=receiver,
                 source_address=bare(network.access_link(sender).at(sender).address),
@@ -149,7 +149,7 @@ def resolve_flows(
                 rtt_us=forward_us + reverse_us,
                 initial_window_packets=section.initial_window or KERNEL_INITIAL_WINDOW_PACKETS,
                 opener="receiver" if server_sends else section.opener,
-                role=MEASURED if index < len(scenario.flows) else BACKGROUND,
+                role=BACKGROUND if index >= measured else MEASURED,
                 direction="forward" if _is_forward(section) else "reverse",
                 program=program,
                 like=algorithm.like,
@@ -162,11 +162,6 @@ def resolve_flows(
 
 def _is_forward(section: FlowSection) -> bool:
     return getattr(section, "direction", "forward") == "forward"
-
-
-def _usual_name(index: int, measured: int) -> str:
-    """Return ``flow2`` or ``background1``, counted from 1 in each of the two lists."""
-    return f"flow{index + 1}" if index < measured else f"background{index + 1 - measured}"
 
 
 def _check_generated(cell: Cell, flow: GeneratedFlowSection, source: str, *, virtual_time: bool) -> None:
@@ -188,7 +183,6 @@ def _check_generated(cell: Cell, flow: GeneratedFlowSection, source: str, *, vir
 def _port_pairs(
     cell: Cell, pairs: list[tuple[str, str]], delays: Delays, perturbation: Perturbation
 ) -> list[tuple[int, int]]:
-    """Return sender's and receiver's port of each flow. Raise ProfileError."""
     scenario = cell.scenario
     wanted = []
     for index, (flow, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
@@ -277,7 +271,6 @@ def _require_time(kind: TrafficKind, cell: Cell, flow: FlowSection, index: int, 
 
 
 def _require_opener(cell: Cell, flow: FlowSection, index: int, source: str) -> None:
-    """Raise ProfileError if the receiver is to connect and the traffic's sender always does."""
     if flow.opener == "receiver" and TRAFFIC[source].sender_connects:
         what = f"with {source} it is the sender that connects"
         hint = "let kernel or python send (traffic.source), or leave opener out"
@@ -298,7 +291,6 @@ def _require_round_trips(cell: Cell, flow: FlowSection, index: int, lasts_us: in
 
 
 def _group_fields(flow: GeneratedFlowSection, start_us: int, stop_us: int) -> dict[str, Any]:
-    """Return the fields that only connections of groups have."""
     fields: dict[str, Any] = {"group": flow.group}
     if flow.requests == 1:
         fields["request_bytes"] = flow.request

@@ -34,7 +34,7 @@ def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
         return None
     _check_possible(cell, section, kind)
     mtu_bytes = _mtu_bytes(cell, section)
-    lost = _lost(cell, section)
+    lost = _lost_numbers(cell, section)
     if section.overhead is not None:
         _check_tunnel(cell, mtu_bytes)
     return Middlebox(
@@ -50,7 +50,6 @@ def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
 
 
 def _check_possible(cell: Cell, section: MiddleboxSection, kind: Traits) -> None:
-    """Raise ProfileError for an engine or a path that excludes every middlebox, or this one."""
     path = cell.scenario.path
     if not kind.own_kernel:
         what = "a middlebox is a kernel module of howdah's, which this engine's kernel does not have"
@@ -83,8 +82,7 @@ def _mtu_bytes(cell: Cell, section: MiddleboxSection) -> int:
     return mtu_bytes
 
 
-def _lost(cell: Cell, section: MiddleboxSection) -> list[int]:
-    """Return the numbers of the packets that are lost, sorted. Raise ProfileError for too many."""
+def _lost_numbers(cell: Cell, section: MiddleboxSection) -> list[int]:
     lost: set[int] = set()
     for index, written in enumerate(section.lose):
         at = (*_PLACE, "lose", index)
@@ -96,7 +94,6 @@ def _lost(cell: Cell, section: MiddleboxSection) -> list[int]:
 
 
 def _check_tunnel(cell: Cell, mtu_bytes: int) -> None:
-    """Raise ProfileError for a field of the path that ignores the bytes of a tunnel."""
     path = cell.scenario.path
     others = {"gso_max_segs": path.gso_max_segs != 1, "policer": path.policer, "link": path.link}
     others |= {"reverse_link": path.reverse_link}
@@ -136,25 +133,25 @@ def middlebox_words(of: Middlebox) -> list[str]:
     return words
 
 
-def install(cell: Cell, network: Network, asked: Middlebox | None) -> tuple[list[Qdisc], list[Event]]:
+def install(cell: Cell, network: Network, box: Middlebox | None) -> tuple[list[Qdisc], list[Event]]:
     """Return the operations that follow the delay lines, and the events that switch them on and off."""
     operations: list[Qdisc] = []
     changes: list[Event] = []
-    for role in ("receiver", "sender") if asked is not None else ():
-        assert asked is not None
+    for role in ("receiver", "sender") if box is not None else ():
+        assert box is not None
         ahead = role == "receiver"
-        if not ahead and not (asked.mtu_bytes or asked.clears_ecn or asked.strips):
+        if not ahead and not (box.mtu_bytes or box.clears_ecn or box.strips):
             continue
         for host in network.nodes(role):
             hop = MiddleHop(
                 active=True,
-                mtu_bytes=asked.mtu_bytes,
-                answers=asked.answers,
-                clears_ecn=asked.clears_ecn,
-                strips=asked.strips,
-                duplicate_ratio=asked.duplicate_ratio if ahead else 0.0,
-                corrupt_ratio=asked.corrupt_ratio if ahead else 0.0,
-                lost=asked.lost if ahead else [],
+                mtu_bytes=box.mtu_bytes,
+                answers=box.answers,
+                clears_ecn=box.clears_ecn,
+                strips=box.strips,
+                duplicate_ratio=box.duplicate_ratio if ahead else 0.0,
+                corrupt_ratio=box.corrupt_ratio if ahead else 0.0,
+                lost=box.lost if ahead else [],
                 seed=derived_seed(cell.scenario.seed, "middlebox", host, cell.repetition),
             )
             off = MiddleHop(False, 0, False, False, [], 0.0, 0.0, [], 0)

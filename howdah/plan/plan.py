@@ -359,8 +359,8 @@ class Plan:
     @property
     def kernels_algorithms(self) -> list[str]:
         """Names of the congestion controls of flows that come from the kernel, not from a module of the profile."""
-        asked = dict.fromkeys(flow.kernel_algorithm for flow in self.flows)
-        return [name for name in asked if name and name not in self.own_algorithms]
+        names = dict.fromkeys(flow.kernel_algorithm for flow in self.flows)
+        return [name for name in names if name and name not in self.own_algorithms]
 
     def to_json(self) -> str:
         return json.dumps(in_columns(encoded(self), _IN_COLUMNS), indent=1)

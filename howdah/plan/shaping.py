@@ -132,13 +132,16 @@ def shape(
     below, switched = install(cell, network, path.middlebox)
     operations += below
     operations += _sender_interfaces(cell, network, pairs, path, limits)
-    changes = _rate_changes(cell, ends, varying, links, limits)
+    changes: list[Event] = []
+    for end, steps in zip(ends, (varying.other.rate, varying.other.reverse_rate), strict=True):
+        changes += [Event(at_us, limits.change(end, rate)) for at_us, rate in steps]
+    for end, link in zip(ends, links, strict=True):
+        changes += link_events(end, cell.scenario.duration) if link is not None else []
     changes += line_changes(cell, network, path, lines, varying)
     return Shaping(operations, changes + switched, queues)
 
 
 def _check_real_time(cell: Cell) -> None:
-    """Raise ProfileError for settings of the path that need virtual time."""
     if cell.scenario.path.burst == "none":
         what = "without a burst a rate limit in real time loses what its timers are late by"
         hint = "leave it out, or use an engine in virtual time"
@@ -151,7 +154,6 @@ def _check_real_time(cell: Cell) -> None:
 def _sender_interfaces(
     cell: Cell, network: Network, pairs: list[tuple[str, str]], path: Path, limits: _RateLimits
 ) -> list[Operation]:
-    """Return the rate limits of all hosts that send; none if the profile gives no rate."""
     rate = path.sender_interface_bits_per_second
     if rate is None:
         return []
@@ -164,26 +166,7 @@ def _sender_interfaces(
     return operations
 
 
-def _rate_changes(
-    cell: Cell,
-    ends: tuple[Interface, Interface],
-    varying: Schedule,
-    links: tuple[LinkTrace | None, LinkTrace | None],
-    limits: _RateLimits,
-) -> list[Event]:
-    """Return the changes of the bottleneck's rate in both directions, by the timetable and by traces."""
-    changes = [
-        Event(at_us, limits.change(end, rate))
-        for end, steps in zip(ends, (varying.other.rate, varying.other.reverse_rate), strict=True)
-        for at_us, rate in steps
-    ]
-    for end, link in zip(ends, links, strict=True):
-        changes += link_events(end, cell.scenario.duration) if link is not None else []
-    return changes
-
-
 def _background(cell: Cell, pairs: list[tuple[str, str]]) -> list[tuple[str, tuple[str, str]]]:
-    """Return direction and hosts of each background flow."""
     background = cell.scenario.background
     return [
         (flow.direction, pair) for flow, pair in zip(background, pairs[len(pairs) - len(background) :], strict=True)

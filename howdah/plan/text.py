@@ -91,7 +91,6 @@ def _run(plan: Plan) -> Iterator[str]:
 
 
 def _model(model: ModelRecord) -> Iterator[str]:
-    """Yield the declared parameters and each flow's counterpart in the model."""
     settings = " ".join(f"{name}={value}" for name, value in model.settings.items())
     rows: list[tuple[str, object]] = [
         ("parameters", model.parameters),
@@ -150,7 +149,6 @@ def _path_numbers(plan: Plan) -> list[tuple[str, object]]:
 
 
 def _path_features(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield the queues, hops and further features that the path has."""
     if path.queue != "fifo":
         yield "queue", path.queue + (", marks (ECN)" if path.ecn else "")
     if path.reverse_queue != "fifo":
@@ -170,7 +168,6 @@ def _path_features(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _path_changes(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield how the path changes while flows run."""
     for name, changes in (("rate changes", path.rate_steps), ("reverse rate changes", path.reverse_rate_steps)):
         if changes:
             rates = [rate for _, rate in changes]
@@ -250,7 +247,6 @@ def _reverse_buffer(path: Path) -> str:
 
 
 def _sender(sender: SenderRecord) -> Iterator[str]:
-    """Yield every setting of the bundle with its value in force."""
     rows: list[tuple[str, object]] = []
     for field, setting in sender.settings.items():
         instead = "" if setting.instead_of is None else f", the profile's, instead of {setting.instead_of}"
@@ -259,7 +255,6 @@ def _sender(sender: SenderRecord) -> Iterator[str]:
 
 
 def _processor(each: Processor) -> Iterator[str]:
-    """Yield every constant with its source."""
     values: dict[str, object] = {
         "packet": format_nanoseconds(each.packet_ns),
         "ack": format_nanoseconds(each.ack_ns),
@@ -297,7 +292,6 @@ def _flows(plan: Plan) -> Iterator[str]:
 
 
 def _traffic(flow: Flow) -> str:
-    """Return what sends and receives the flow."""
     ends = f"{flow.traffic} source, {flow.sink} sink"
     if flow.http is not None:
         every = flow.http.every_us
