@@ -29,36 +29,6 @@ CAUSES = (
     *(INITIAL_SSTHRESH, OWN_THRESHOLD, RECEIVE_WINDOW, SEND_BUFFER, APPLICATION, UNKNOWN),
 )
 
-_TRAIN = "ack-train"
-DELAY = "delay"
-LOSS = "loss"
-RTO = "rto"
-CONGESTION_SIGNAL = "congestion-signal"
-OWN_CUT = "own-cut"
-QUEUE_ESTIMATE = "queue-estimate"
-BBR_DRAIN = "bbr-drain"
-PROBE_RTT = "probe-rtt"
-INITIAL_SSTHRESH = "initial-ssthresh"
-OWN_THRESHOLD = "own-threshold"
-UNKNOWN = "unknown"
-CAUSES = (
-    ACK_TRAIN,
-    DELAY,
-    LOSS,
-    RTO,
-    CONGESTION_SIGNAL,
-    OWN_CUT,
-    QUEUE_ESTIMATE,
-    BBR_DRAIN,
-    PROBE_RTT,
-    INITIAL_SSTHRESH,
-    OWN_THRESHOLD,
-    RECEIVE_WINDOW,
-    SEND_BUFFER,
-    APPLICATION,
-    UNKNOWN,
-)
-
 _TRAIN = "TcpExtTCPHystartTrain"
 _DELAY = "TcpExtTCPHystartDelay"
 
