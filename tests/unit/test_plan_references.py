@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from howdah.errors import RecordError
-from howdah.place import CHECKOUT
+from howdah.place import PROJECT
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import in_current_format
 from howdah.profile import load
@@ -76,7 +76,7 @@ def test_the_place_of_a_reference_is_named(tmp_path: Path) -> None:
 
 
 def test_the_examples_of_own_modules_are_read(tmp_path: Path) -> None:
-    for cell in load(CHECKOUT / "docs" / "examples" / "mine.yaml").cells():
+    for cell in load(PROJECT / "docs" / "examples" / "mine.yaml").cells():
         (tmp_path / "plan.json").write_text(compile_plan(cell).to_json())
         assert read_plan_file(tmp_path / "plan.json").run == cell.run
 
