@@ -112,14 +112,8 @@ _ELSEWHERE = "holds elsewhere in what the paper leaves open"
 _SOMEWHERE = "holds somewhere in what the paper leaves open, and no value of it decides"
 _CONTRADICTION = "the paper contradicts itself"
 _NO_MEASUREMENT = "nothing that can be measured here"
-_ORDER = [
-    _SOMEWHERE,
-    _BY_CONTROL,
-    _ELSEWHERE,
-    *(each.word for each in CLASSES.values()),
-    _CONTRADICTION,
-    _NO_MEASUREMENT,
-]
+_CLASS_WORDS = [each.word for each in CLASSES.values()]
+_ORDER = [_SOMEWHERE, _BY_CONTROL, _ELSEWHERE, *_CLASS_WORDS, _CONTRADICTION, _NO_MEASUREMENT]
 
 
 class ClaimTally(FilePart):

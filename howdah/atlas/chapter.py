@@ -210,7 +210,7 @@ def _contradictions(catalogue: Catalogue, chapters: list[Chapter]) -> list[str]:
     return found
 
 
-def behind(entry: Entry, chapters: list[Chapter]) -> list[Chapter]:
+def chapters_of(entry: Entry, chapters: list[Chapter]) -> list[Chapter]:
     """Return the chapters of an entry: those it names, then others with claims or figures of it."""
     named = {chapter.name: chapter for chapter in chapters}
     first = [named[name] for name in entry.section.profiles if name in named]
@@ -226,7 +226,7 @@ def chosen(catalogue: Catalogue, chapters: list[Chapter], only: list[str]) -> li
         profiles = {chapter.name for chapter in chapters if chapter.name == word}
         for entry in catalogue.entries:
             if word in (entry.id, entry.paper.key):
-                profiles |= {chapter.name for chapter in behind(entry, chapters)}
+                profiles |= {chapter.name for chapter in chapters_of(entry, chapters)}
         if not profiles:
             papers = [paper.key for paper in catalogue.papers]
             known = [*papers, *(entry.id for entry in catalogue.entries), *(chapter.name for chapter in chapters)]

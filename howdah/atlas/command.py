@@ -12,15 +12,16 @@ from pydantic import Field
 
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.cause import ClaimTally, tally, wrong_causes
-from howdah.atlas.chapter import check, chosen, published_of, read_chapters
-from howdah.atlas.finding import tell
+from howdah.atlas.chapter import Chapter, check, chosen, published_of, read_chapters
+from howdah.atlas.finding import supported_findings
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.site import AtlasIndex, write_index, write_site
 from howdah.atlas.summary import Rows, brief, claims_of, summary, verdict_of
 from howdah.atlas.verdict import claims_text, count, count_words, word, words_text
 from howdah.atlas.view import views
-from howdah.atlas.work import add, begin, conclude, make, publish_complete, read_sittings
+from howdah.atlas.work import Record, add, begin, conclude, make, publish_complete, read_sittings
 from howdah.cluster.opened import executor_at
+from howdah.cluster.place import Place
 from howdah.command.answer import answer
 from howdah.command.common import (
     add_cluster_options,
@@ -108,12 +109,7 @@ def execute(options: argparse.Namespace) -> int:
     place = workers_of(options)
     catalogue = read_catalogue()
     if options.list:
-        rows = rows_of(published_of(read_chapters(PROFILES / "atlas", options.runs, quick=False)))
-        if options.json:
-            answer(_listed(catalogue, rows))
-        else:
-            _list(catalogue, rows, terminal_width() or DEFAULT_WIDTH)
-        return 0
+        return _answer_list(catalogue, options)
     if options.unknowns and options.quick:
         raise UsageError("the quick atlas has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
     if options.publish and options.quick:
@@ -122,19 +118,9 @@ def execute(options: argparse.Namespace) -> int:
     check(catalogue, chapters)
     wanted = chosen(catalogue, chapters, options.only)
     site = options.site or options.runs / "atlas"
-    workers = options.jobs or cores()
-    record_file = options.runs / RECORD
     with Display(quiet=options.json) as display:
-        if options.no_run:
-            record = read_sittings(record_file)
-        else:
-            sitting = begin(options.quick, workers)
-            try:
-                with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:
-                    make(wanted, workers, options.again, display, sitting, executor)
-            finally:
-                record = add(record_file, sitting)
-        conclude(wanted, workers, display)
+        record = _make_runs(options, wanted, place, display)
+        conclude(wanted, options.jobs or cores(), display)
         if options.publish:
             found = publish_complete(wanted, display)
             display.say(f"published: {len(found)} of {len(wanted)} profiles")
@@ -145,7 +131,7 @@ def execute(options: argparse.Namespace) -> int:
     # Findings stand on published results. The quick atlas makes other runs.
     whole = read_chapters(PROFILES / "atlas", options.runs, quick=False) if options.quick else chapters
     results = published_of(whole)
-    findings = tell(catalogue.findings, rows_of(results), kernel_of(results))
+    findings = supported_findings(catalogue.findings, rows_of(results), kernel_of(results))
     problems += [*wrong_causes(catalogue.causes, rows_of(results)), *findings.fallen]
     page = write_site(site, catalogue, shown, record, problems, quick=options.quick, findings=findings)
     data = write_index(site, shown, record, quick=options.quick)
@@ -158,6 +144,29 @@ def execute(options: argparse.Namespace) -> int:
     return _exit_code(data.claims, problems)
 
 
+def _answer_list(catalogue: Catalogue, options: argparse.Namespace) -> int:
+    rows = rows_of(published_of(read_chapters(PROFILES / "atlas", options.runs, quick=False)))
+    if options.json:
+        answer(_listed(catalogue, rows))
+    else:
+        _list(catalogue, rows, terminal_width() or DEFAULT_WIDTH)
+    return 0
+
+
+def _make_runs(options: argparse.Namespace, wanted: list[Chapter], place: Place, display: Display) -> Record:
+    """Make the missing runs and return the record of all sittings; with ``--no-run``, only read it."""
+    if options.no_run:
+        return read_sittings(options.runs / RECORD)
+    workers = options.jobs or cores()
+    sitting = begin(options.quick, workers)
+    try:
+        with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:
+            make(wanted, workers, options.again, display, sitting, executor)
+    finally:
+        record = add(options.runs / RECORD, sitting)
+    return record
+
+
 def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
     if problems:
         return ExitCode.RUN_FAILED
@@ -167,7 +176,6 @@ def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
 
 
 def _listed(catalogue: Catalogue, rows: Rows) -> AtlasList:
-    """Return the entries, and the verdicts and causes of all published claims."""
     verdicts = [row.verdict for row in rows.values()]
     return AtlasList(
         entries=[_row(entry, rows) for entry in catalogue.entries],

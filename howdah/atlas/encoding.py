@@ -92,16 +92,15 @@ def renewed(claim: ClaimSection, row: ClaimRow, before: Encoding, other_controls
     ``renewed`` marks a row that differs from the published one. If the published numbers do not decide, the verdict is
     *not run*, with the reason.
     """
-    found = _says(claim, _renewed(claim, row, before, other_controls))
+    found = _with_words(claim, _renewed(claim, row, before, other_controls))
     found.verdict = as_declared(claim, found.verdict)
     return found
 
 
 def _renewed(claim: ClaimSection, row: ClaimRow, before: Encoding, other_controls: Container[str]) -> ClaimRow:
-    """Return the row with its current verdict and expectation."""
     now = encoding(claim)
     if claim.unsupported is not None:
-        return _open(claim, row, UNSUPPORTED, claim.unsupported)
+        return _undecided(claim, row, UNSUPPORTED, claim.unsupported)
     control = claim.control
     other_control = control is not None and (control in other_controls or control != before.get("control"))
     holds_now = row.verdict in (PASS, IMPLEMENTED)
@@ -114,7 +113,7 @@ def _renewed(claim: ClaimSection, row: ClaimRow, before: Encoding, other_control
         if other_control and found.verdict != PASS:
             raise NeedsRunsError(f"the results of its control {control} are not published")
     except NeedsRunsError as error:
-        found = _open(claim, row, NOT_RUN, str(error))
+        found = _undecided(claim, row, NOT_RUN, str(error))
     found.renewed = True
     return found
 
@@ -140,13 +139,12 @@ def unpublished(claim: ClaimSection) -> ClaimRow:
     return row
 
 
-def _says(claim: ClaimSection, row: ClaimRow) -> ClaimRow:
-    """Return the row with the words of the claim."""
+def _with_words(claim: ClaimSection, row: ClaimRow) -> ClaimRow:
     now = row_of(claim, row.verdict, row.why)
     return row.model_copy(update={name: getattr(now, name) for name in _WORDS})
 
 
-def _open(claim: ClaimSection, row: ClaimRow, verdict: str, why: str) -> ClaimRow:
+def _undecided(claim: ClaimSection, row: ClaimRow, verdict: str, why: str) -> ClaimRow:
     """Return the row of a claim that the published numbers do not decide; it keeps its runs."""
     text = expected_text(claim) if claim.expect is not None else ""
     found = row_of(claim, verdict, why, text)
@@ -166,7 +164,7 @@ def _by_control(claim: ClaimSection, row: ClaimRow, before: Encoding) -> ClaimRo
     assert claim.expect is not None
     earlier = before.get("expect") or {}
     found = row.model_copy()
-    found.measured, found.verdict = _side(claim, row.measured, earlier)
+    found.measured, found.verdict = _judged_points(claim, row.measured, earlier)
     found.why, found.unknown = "", None
     if claim.than is None:
         found.than = found.comparison = None
@@ -175,13 +173,13 @@ def _by_control(claim: ClaimSection, row: ClaimRow, before: Encoding) -> ClaimRo
         found.control = None
     elif row.control is not None and row.control.measured is not None:
         found.control = row.control.model_copy()
-        found.control.measured, found.control.verdict = _side(claim, row.control.measured, earlier)
+        found.control.measured, found.control.verdict = _judged_points(claim, row.control.measured, earlier)
         if found.control.verdict == PASS:
             found.verdict = DIFFERS
     return found
 
 
-def _side(claim: ClaimSection, measured: MeasuredRow | None, earlier: Encoding) -> tuple[MeasuredRow, str]:
+def _judged_points(claim: ClaimSection, measured: MeasuredRow | None, earlier: Encoding) -> tuple[MeasuredRow, str]:
     """Return the published points and the verdict over them; ``earlier`` is the expectation at their publication."""
     if measured is None or not measured.points:
         raise NeedsRunsError("no number of it was published")

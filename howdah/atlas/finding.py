@@ -87,7 +87,7 @@ class Ground:
 
 
 @dataclass(frozen=True)
-class Told:
+class SupportedSentence:
     """A sentence with its numbers, supported by its claims."""
 
     paper: str
@@ -101,18 +101,18 @@ class Told:
 class Findings:
     """The findings for the pages. ``fallen`` says which sentences the published claims do not support, and why."""
 
-    told: list[Told] = field(default_factory=list)
+    supported: list[SupportedSentence] = field(default_factory=list)
     fallen: list[str] = field(default_factory=list)
     kernel: str = ""
 
-    def learnt(self, paper: str) -> Told | None:
-        return next((each for each in self.told if each.paper == paper and each.status is None), None)
+    def learnt(self, paper: str) -> SupportedSentence | None:
+        return next((each for each in self.supported if each.paper == paper and each.status is None), None)
 
-    def of(self, status: Status) -> list[Told]:
-        return [each for each in self.told if each.status == status]
+    def of(self, status: Status) -> list[SupportedSentence]:
+        return [each for each in self.supported if each.status == status]
 
     def number(self, paper: str) -> int:
-        return sum(each.paper == paper and each.status is not None for each in self.told)
+        return sum(each.paper == paper and each.status is not None for each in self.supported)
 
 
 def read_findings(directory: Path, papers: Collection[str]) -> list[Statement]:
@@ -160,14 +160,14 @@ def _finding(paper: str, section: FindingSection, document: Document, path: Keys
     return _statement(paper, section, document, path)
 
 
-def tell(statements: list[Statement], rows: Mapping[str, ClaimRow], kernel: str) -> Findings:
+def supported_findings(statements: list[Statement], rows: Mapping[str, ClaimRow], kernel: str) -> Findings:
     """Return the sentences that the published claims ``rows`` support, with their numbers, and why the others fall."""
     found = Findings(kernel=kernel)
     for each in statements:
         wrong = _wrong(each, rows)
         if not wrong:
             try:
-                found.told.append(_told(each, rows))
+                found.supported.append(_supported(each, rows))
             except QuoteError as error:
                 wrong = [str(error)]
         found.fallen.extend(f"{each.place}: this sentence does not stand: {why}" for why in wrong)
@@ -184,11 +184,11 @@ def _wrong(statement: Statement, rows: Mapping[str, ClaimRow]) -> list[str]:
     return wrong
 
 
-def _told(statement: Statement, rows: Mapping[str, ClaimRow]) -> Told:
+def _supported(statement: Statement, rows: Mapping[str, ClaimRow]) -> SupportedSentence:
     section = statement.section
     grounds = [_ground(name, rows[name]) for name in section.stands_on]
     by = section.by if isinstance(section, FindingSection) else ""
-    return Told(statement.paper, statement.status, quoted(section.says, rows), by, grounds)
+    return SupportedSentence(statement.paper, statement.status, quoted(section.says, rows), by, grounds)
 
 
 def _ground(name: str, row: ClaimRow) -> Ground:

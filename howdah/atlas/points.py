@@ -108,7 +108,7 @@ def _read(profile: Profile, published: Published, directory: Path) -> StoredExpe
             raise ValueError(f"format {data['format']}, known is {FORMAT}")
         if data["runs_sha256"] != published.runs_sha256:
             return nothing
-        current = {figure.id: _drawn_of(figure) for figure in profile.figures if not _names(figure, others)}
+        current = {figure.id: _drawn_of(figure) for figure in profile.figures if not _shows_control(figure, others)}
         figures = {name: each for name, each in data["figures"].items() if current.get(name) == each["of"]}
         by_slug = {point.slug: point for point in points if point.axes.get(CONTROL_AXIS) not in others}
         for slug, metric, flow, take, to, *number in data["numbers"]:
@@ -124,7 +124,7 @@ def _read(profile: Profile, published: Published, directory: Path) -> StoredExpe
     return StoredExperiment(points, figures, OF_RUNS)
 
 
-def _names(figure: FigureSection, controls: set[str]) -> bool:
+def _shows_control(figure: FigureSection, controls: set[str]) -> bool:
     """Whether a figure shows the runs of one of these controls."""
     named = figure.at.get(CONTROL_AXIS, [])
     return not controls.isdisjoint(named if isinstance(named, list) else [named])
@@ -161,13 +161,13 @@ def _of_claims(profile: Profile, published: Published) -> StoredExperiment:
     for claim in profile.claims:
         row = rows.get(claim.id)
         if row is not None and claim.value is not None and claim.expect is not None and not row.renewed:
-            _take(claim, row.measured, "", experiment.runs)
+            _store_claim(claim, row.measured, "", experiment.runs)
             if claim.control is not None and row.control is not None:
-                _take(claim, row.control.measured, claim.control, experiment.runs)
+                _store_claim(claim, row.control.measured, claim.control, experiment.runs)
     return experiment
 
 
-def _take(claim: ClaimSection, side: MeasuredRow | None, control: str, points: list[StoredPoint]) -> None:
+def _store_claim(claim: ClaimSection, side: MeasuredRow | None, control: str, points: list[StoredPoint]) -> None:
     """Store the numbers of a claim, from its own runs or from those of its control."""
     value, than = completed(claim)
     assert claim.expect is not None
@@ -176,10 +176,10 @@ def _take(claim: ClaimSection, side: MeasuredRow | None, control: str, points: l
             continue  # means over an axis have no spread
         for selector, numbers in ((value, point), (than, point.than)):
             if selector is not None and numbers is not None:
-                _put(selector, {**point.at, **selector.at}, control, numbers, points)
+                _store_at_point(selector, {**point.at, **selector.at}, control, numbers, points)
 
 
-def _put(
+def _store_at_point(
     selector: SelectorSection, at: dict[str, Any], control: str, numbers: SampleRow, points: list[StoredPoint]
 ) -> None:
     """Store the numbers at their point, if it is unambiguous."""

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from howdah.atlas.catalogue import Catalogue, Entry
 from howdah.atlas.cause import NOT_LISTED, Cause
-from howdah.atlas.chapter import Chapter, behind
+from howdah.atlas.chapter import Chapter, chapters_of
 from howdah.atlas.encoding import NOT_RUN
 from howdah.atlas.published import Published
 from howdah.atlas.verdict import count, entry_verdict, words_text
@@ -225,14 +225,14 @@ def views(
     setups = {chapter.name: _setup(chapter) for chapter in chapters}
     found = []
     for number, entry in enumerate(catalogue.entries, 1):
-        mine = behind(entry, chapters)
+        mine = chapters_of(entry, chapters)
         of = {chapter.name: _claims(chapter, entry, catalogue.causes) for chapter in mine}
         claims = [claim for judged in of.values() for claim in judged]
         claims.sort(key=lambda claim: not claim.is_central)
         view = View(entry, "", claims)
         view.chapters = [shown[chapter.name] for chapter in mine]
         view.setups = [setup for chapter in mine if (setup := setups[chapter.name])]
-        view.undrawn = [title for chapter in mine for title in _undrawn(chapter, entry)]
+        view.undrawn = [title for chapter in mine for title in _undrawn_titles(chapter, entry)]
         view.figures = [Markup(figure) for chapter in mine for figure in _figures(chapter, entry, draw)]
         judged = {claim.name: claim.verdict for claim in claims}
         view.verdict = entry_verdict(entry.kind, [judged.get(name, NOT_RUN) for name in entry.section.central])
@@ -261,8 +261,7 @@ def _figures(chapter: Chapter, entry: Entry, draw: Draw) -> list[str]:
     return [draw(figure, experiment) for figure in mine] if experiment is not None else []
 
 
-def _undrawn(chapter: Chapter, entry: Entry) -> list[str]:
-    """Return the titles of an entry's figures whose points are not published."""
+def _undrawn_titles(chapter: Chapter, entry: Entry) -> list[str]:
     if chapter.shown() is None:
         return []
     stored = chapter.stored()

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from howdah.errors import HowdahError
 from howdah.ingest.source import Context, Made, SourceReport
 from howdah.plan.line import WIRE_HANDLE, delay_lines
-from howdah.plan.plan import Plan, collect_of
+from howdah.plan.plan import Plan, read_collect
 from howdah.record.clock import ClockRecord, Correction
 from howdah.record.directory import RunDirectory
 from howdah.record.raw import raw_value, read_agent, read_raw_bytes
@@ -149,7 +149,7 @@ def _part_of(plan: Plan, place: MachineDirectory) -> Plan:
     except (OSError, ValueError) as error:
         raise HowdahError(f"cannot be read: {error}", where=str(path)) from error
     try:
-        part = collect_of((value if isinstance(value, dict) else {})["collect"])
+        part = read_collect((value if isinstance(value, dict) else {})["collect"])
         collect = dataclasses.replace(
             plan.collect.at(qdisc=part.qdisc_us), tcp_probe=part.tcp_probe, slow_start=part.slow_start, pcap=part.pcap
         )

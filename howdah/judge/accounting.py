@@ -15,7 +15,7 @@ from howdah.linux.netlink.discipline.howdah_hop import MiddleHop
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.host_queue import host_queues
 from howdah.plan.plan import Plan
-from howdah.plan.route import LinkHop, way
+from howdah.plan.route import LinkHop, links_between
 from howdah.record.account import CounterState, Queue
 from howdah.record.raw import read_raw_json
 from howdah.record.verdict import ACCOUNTING, Check
@@ -133,7 +133,7 @@ def accounting_checks(plan: Plan, state: Snapshots | None, tolerance: Tolerance)
 
 def _routes(plan: Plan, direction: str) -> list[list[LinkHop]]:
     pairs = dict.fromkeys(flow.ends for flow in plan.flows)
-    return [way(plan, *(pair if direction == "forward" else pair[::-1])) for pair in pairs]
+    return [links_between(plan, *(pair if direction == "forward" else pair[::-1])) for pair in pairs]
 
 
 def balance(plan: Plan, state: Snapshots, direction: str) -> Check:

@@ -14,7 +14,7 @@ from howdah.judge.accounting import Snapshots
 from howdah.linux.netlink.discipline import queues
 from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.plan.plan import Plan
-from howdah.plan.route import LinkHop, way
+from howdah.plan.route import LinkHop, links_between
 from howdah.record.verdict import ACCOUNTING, Check
 
 _MARKED = "IpExtInCEPkts"
@@ -39,7 +39,7 @@ def _marks(plan: Plan, state: Snapshots) -> Iterator[Check]:
         return  # checked in howdah/judge/middlebox.py
     for direction in ("forward", "reverse"):
         ends = dict.fromkeys(flow.ends if direction == "forward" else flow.ends[::-1] for flow in plan.flows)
-        hops = dict.fromkeys(hop for pair in ends for hop in way(plan, *pair))
+        hops = dict.fromkeys(hop for pair in ends for hop in links_between(plan, *pair))
         found = [item for hop in hops for item in state.qdiscs(hop.node, hop.interface)]
         marked = sum(item["marked"] for item in found)
         if not marked and not (plan.path.ecn or (direction == "forward" and queues()[plan.path.queue].marks_always)):

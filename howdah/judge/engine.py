@@ -17,7 +17,7 @@ from howdah.codec import decoded
 from howdah.ingest.source import IngestReport
 from howdah.judge.check import Tolerance, failure_summary
 from howdah.linux.netlink.discipline.netem import Netem
-from howdah.measure.processor import course_of
+from howdah.measure.processor import busy_time_of
 from howdah.plan.plan import Flow, Plan
 from howdah.record import table as store
 from howdah.record.agent import AgentFailure, AgentRecord, FlowRecord, KernelLogRecord, ModuleRecord
@@ -214,7 +214,7 @@ def idle_of(directory: RunDirectory, plan: Plan) -> Idle | None:
         return None
     if source != "counter":
         return None
-    course = course_of(store.read(directory, "cpu"))
+    course = busy_time_of(store.read(directory, "cpu"))
     idle_ns = np.maximum(course.duration_ns - course.busy_ns, 0)
 
     def idle(begin_ns: int, end_ns: int) -> int:

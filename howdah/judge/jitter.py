@@ -13,7 +13,7 @@ from howdah.judge.accounting import Snapshots
 from howdah.judge.check import Tolerance
 from howdah.plan.jitter import drawn_us, jitter_events
 from howdah.plan.plan import Plan
-from howdah.plan.route import way
+from howdah.plan.route import links_between
 from howdah.record.calibration import CalibrationRecord
 from howdah.record.verdict import ACCOUNTING, Check
 
@@ -33,7 +33,7 @@ def jitter_checks(plan: Plan, stage: str, found: CalibrationRecord | None, toler
     checks = []
     for target in plan.calibration.targets:
         for direction in ("forward", "reverse"):
-            if not jitter.way(ahead=direction == "forward"):
+            if not jitter.applies(ahead=direction == "forward"):
                 continue
             pair = (target.sender, target.receiver)
             base = bases[pair].delays_ns(direction) if pair in bases else None
@@ -53,7 +53,7 @@ def jitter_checks(plan: Plan, stage: str, found: CalibrationRecord | None, toler
 
 def _planned_delays_us(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
     """Return the delays that packets to a host draw in the plan; None if its delay line draws none."""
-    hops = way(plan, start, end)
+    hops = links_between(plan, start, end)
     last = (hops[-1].node, hops[-1].interface) if hops else None
     for line, netem in jitter_events(plan.timeline, 0):
         if line.at == last:
@@ -148,7 +148,7 @@ def _reordering_check(plan: Plan, state: Snapshots) -> Check:
     expected = 0.0
     frame_us = plan.path.frame_bytes * 8e6 / plan.path.rate_bits_per_second
     for sender, receiver in dict.fromkeys(flow.ends for flow in plan.flows):
-        drawn, hops = _planned_delays_us(plan, sender, receiver), way(plan, sender, receiver)
+        drawn, hops = _planned_delays_us(plan, sender, receiver), links_between(plan, sender, receiver)
         if drawn is not None and hops:
             share = float(np.searchsorted(drawn, drawn - frame_us, side="left").mean()) / drawn.size
             expected += share * state.interface(hops[-1].to_node, hops[-1].to_interface, "rx_packets")

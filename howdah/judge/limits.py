@@ -15,7 +15,7 @@ from howdah.held import HeldBy
 from howdah.judge.check import Tolerance
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
 from howdah.measure.interval import receive_kinds
-from howdah.measure.limit import Nothing, nothing_to_send, promises_data
+from howdah.measure.limit import NothingToSend, nothing_to_send, promises_data
 from howdah.measure.measured import Measured
 from howdah.plan.memory import LEAST_BUFFER_MAXIMUM_BYTES
 from howdah.plan.operation import Sysctl
@@ -207,13 +207,13 @@ def _nothing_check(data: Measured, flow: Flow, tolerance: Tolerance) -> Check:
     )
 
 
-def _where(found: Nothing) -> str:
+def _where(found: NothingToSend) -> str:
     if not found.recovery_s:
         return f" ({found.time_s:.3g} s)"
     return f" ({found.time_s:.3g} s, {found.recovery_s:.3g} s of it in recoveries)"
 
 
-def _blame(found: Nothing) -> str:
+def _blame(found: NothingToSend) -> str:
     if found.recovery_s > found.time_s / 2:
         return ": its application stalled, or what lies beyond a gap filled its send buffer"
     return ": its application stalled, or its send buffer is too small"

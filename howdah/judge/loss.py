@@ -16,7 +16,7 @@ from howdah.measure.sampled import Samples, qdisc_samples
 from howdah.plan.burst import in_bursts, transitions
 from howdah.plan.line import HOP_HANDLE
 from howdah.plan.plan import Plan
-from howdah.plan.route import way
+from howdah.plan.route import links_between
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import DURING, Check
@@ -141,7 +141,7 @@ class LossReadings:
 def places_passed(plan: Plan, *, ahead: bool = True) -> set[tuple[str, str]]:
     """Return node and interface of each hop that the flows' data pass, or their ACKs if ``ahead`` is false."""
     ends = [flow.ends if ahead else flow.ends[::-1] for flow in plan.flows]
-    return {(hop.node, hop.interface) for each in ends for hop in way(plan, *each)}
+    return {(hop.node, hop.interface) for each in ends for hop in links_between(plan, *each)}
 
 
 def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], Samples]]:

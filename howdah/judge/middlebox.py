@@ -20,7 +20,7 @@ from howdah.measure.sampled import qdisc_samples
 from howdah.plan.line import HOP_HANDLE
 from howdah.plan.path import Middlebox
 from howdah.plan.plan import Plan
-from howdah.plan.route import way
+from howdah.plan.route import links_between
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import ACCOUNTING, Check
@@ -155,7 +155,7 @@ def _sizes(plan: Plan, planned: Middlebox, state: Snapshots, hops: list[_Hop]) -
     link = plan.path.frame_bytes - plan.path.mtu_bytes
     worst, name = 0, ""
     for flow in plan.flows:
-        last = way(plan, *flow.ends)[-1]
+        last = links_between(plan, *flow.ends)[-1]
         place = f"{last.node}:{last.interface}"
         hop = next((each for each in hops if each.place == place), None)
         if hop is None:

@@ -20,19 +20,13 @@ _FIN = 1  # packets of a FIN, which tcpi_unacked includes
 # Metrics that unseen ACKs may have made larger, or later.
 _OF_THE_END = (
     *("peak_cwnd_packets", "largest_cwnd_packets", "final_cwnd_packets", "final_cwnd_bdp", "overshoot_packets"),
-    *(
-        "max_rtt_us",
-        "blackout_s",
-        "longest_blackout_s",
-        "long_blackout",
-        "window_open_time_s",
-        "window_open_sent_bytes",
-    ),
+    *("max_rtt_us", "blackout_s", "longest_blackout_s", "long_blackout"),
+    *("window_open_time_s", "window_open_sent_bytes"),
 )
 _OF_ALL_BYTES = ("goodput_bits_per_second", "packet_throughput_bits_per_second")
 
 
-def seen_until_ns(trace: FlowTrace, info: Samples) -> int | None:
+def trace_ends_ns(trace: FlowTrace, info: Samples) -> int | None:
     """Return when a flow's trace ends if that is before the flow ends; None if it has every ACK of the flow's time."""
     flow = trace.flow
     if flow.kind.single or not flow.is_tcp or flow.sender_stack is not None or not len(trace):
@@ -51,7 +45,7 @@ def ends_unseen(data: Measured) -> dict[int, str]:
     """Map each flow whose end the trace misses to the reason for its missing measures."""
     found = {}
     for trace in data.traces:
-        until = seen_until_ns(trace, data.info[trace.flow.id])
+        until = trace_ends_ns(trace, data.info[trace.flow.id])
         if until is not None:
             at = (until - trace.start_ns) / 1e9
             found[trace.flow.id] = (

@@ -25,21 +25,8 @@ INITIAL_SSTHRESH = "initial-ssthresh"
 OWN_THRESHOLD = "own-threshold"
 UNKNOWN = "unknown"
 CAUSES = (
-    ACK_TRAIN,
-    DELAY,
-    LOSS,
-    RTO,
-    CONGESTION_SIGNAL,
-    OWN_CUT,
-    QUEUE_ESTIMATE,
-    BBR_DRAIN,
-    PROBE_RTT,
-    INITIAL_SSTHRESH,
-    OWN_THRESHOLD,
-    RECEIVE_WINDOW,
-    SEND_BUFFER,
-    APPLICATION,
-    UNKNOWN,
+    *(ACK_TRAIN, DELAY, LOSS, RTO, CONGESTION_SIGNAL, OWN_CUT, QUEUE_ESTIMATE, BBR_DRAIN, PROBE_RTT),
+    *(INITIAL_SSTHRESH, OWN_THRESHOLD, RECEIVE_WINDOW, SEND_BUFFER, APPLICATION, UNKNOWN),
 )
 
 _TRAIN = "TcpExtTCPHystartTrain"
@@ -89,7 +76,7 @@ def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Cou
     - Otherwise, what held the flow back in the three round trips before.
     """
     if found.from_initial_ssthresh:
-        return CONGESTION_SIGNAL if _signalled(info, found.time_ns) else INITIAL_SSTHRESH
+        return CONGESTION_SIGNAL if _was_reducing(info, found.time_ns) else INITIAL_SSTHRESH
     if found.from_own_threshold:
         return OWN_THRESHOLD
     if found.paced:
@@ -99,7 +86,7 @@ def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Cou
     return _by_hystart(found, detected) or limit_before(trace, info, found.time_ns) or UNKNOWN
 
 
-def _signalled(info: Samples, until_ns: int) -> bool:
+def _was_reducing(info: Samples, until_ns: int) -> bool:
     """Whether a reading up to then saw TCP reduce its window without a loss."""
     return info.has("ca_state") and bool((info["ca_state"][info.time_ns <= until_ns] == CWR).any())
 

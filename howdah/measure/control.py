@@ -42,14 +42,14 @@ _FEWEST = 4  # readings that are needed
 
 @dataclass(frozen=True)
 class Gains:
-    """Pacing rate over delivered bandwidth at readings of tcp_info; arrays of one length. ``told``: by the socket."""
+    """Pacing rate over delivered bandwidth at readings of tcp_info, arrays of one length; ``from_socket`` or not."""
 
     time_ns: Integers
     gain: Reals
-    told: bool
+    from_socket: bool
 
     @property
-    def left(self) -> int | None:
+    def end(self) -> int | None:
         """The index of the first reading after the start-up; the number of readings if it lasts to the end.
 
         None if no reading is in a start-up.
@@ -74,16 +74,16 @@ def gains_of(info: Samples) -> Gains:
     """
     if info.columns[_SOCKET_GAIN].size and (info.columns[_SOCKET_GAIN] > 0).any():
         there = info.columns[_SOCKET_GAIN] > 0
-        return Gains(info.time_ns[there], info.columns[_SOCKET_GAIN][there] / _UNIT, told=True)
+        return Gains(info.time_ns[there], info.columns[_SOCKET_GAIN][there] / _UNIT, from_socket=True)
     pacing, delivered = info.columns["pacing_rate_bytes_per_second"], info.columns["delivery_rate_bytes_per_second"]
     most = np.maximum.accumulate(delivered) if delivered.size else delivered
     there = (delivered > 0) & (pacing > 0)
-    return Gains(info.time_ns[there], pacing[there] / most[there], told=False)
+    return Gains(info.time_ns[there], pacing[there] / most[there], from_socket=False)
 
 
 def is_version_1(info: Samples) -> bool:
     """Whether the socket answers with the struct tcp_bbr_info of version 1, which is shorter than all others."""
-    return gains_of(info).told and not (info.columns["bbr_version"] > 0).any()
+    return gains_of(info).from_socket and not (info.columns["bbr_version"] > 0).any()
 
 
 def is_bbr(trace: FlowTrace, info: Samples | None = None) -> bool:
@@ -94,7 +94,7 @@ def is_bbr(trace: FlowTrace, info: Samples | None = None) -> bool:
     """
     if name_of(trace.flow) == BBR:
         return True
-    return info is not None and (gains_of(info).told or paces_like_bbr(trace, info))
+    return info is not None and (gains_of(info).from_socket or paces_like_bbr(trace, info))
 
 
 def paces_like_bbr(trace: FlowTrace, info: Samples) -> bool:
@@ -104,7 +104,7 @@ def paces_like_bbr(trace: FlowTrace, info: Samples) -> bool:
     start-up is the median of the readings before its end, which must be at least four, over two round trips.
     """
     gains = gains_of(info)
-    left = gains.left
+    left = gains.end
     if left is None or left < _FEWEST or left >= gains.gain.size or not paces_itself(info):
         return False
     if gains.time_ns[left - 1] - gains.time_ns[0] < 2 * trace.flow.rtt_us * 1000:

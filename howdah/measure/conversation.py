@@ -98,10 +98,10 @@ class Conversation:
         """For each hole that was repaired, the time from the first ACK after it opened to the cumulative ACK that
         passes it. The first one acknowledges nothing new, or reports data beyond the hole (SACK).
         """
-        told = np.searchsorted(self.acks.order, self.holes.order)
+        reported = np.searchsorted(self.acks.order, self.holes.order)
         passed = np.searchsorted(self.acks.acked, self.holes.end)
         repaired = passed < self.acks.acked.size
-        found: Integers = self.acks.time_ns[passed[repaired]] - self.acks.time_ns[told[repaired]]
+        found: Integers = self.acks.time_ns[passed[repaired]] - self.acks.time_ns[reported[repaired]]
         return found
 
     def _hole_before(self, order: Integers) -> Integers:
@@ -115,8 +115,8 @@ def conversation(table: pa.Table, flow: int, end: str, mss_bytes: int) -> Conver
     columns = segments_of(table, flow, end)
     ours = columns["sent_by_sender"] > 0
     data = np.flatnonzero(ours & (columns["payload_bytes"] > 0))
-    told = ~ours & (columns["flags"] & (_SYN | _RST | _ACK) == _ACK)
-    acks = np.flatnonzero(told)
+    is_ack = ~ours & (columns["flags"] & (_SYN | _RST | _ACK) == _ACK)
+    acks = np.flatnonzero(is_ack)
     acks = acks[acks > data[0]] if data.size else acks[:0]
     payload, begin = columns["payload_bytes"][data], columns["sequence_bytes"][data]
     return Conversation(

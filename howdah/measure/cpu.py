@@ -24,43 +24,22 @@ from howdah.traffic import TRAFFIC
 # that the compiler inlined there, or in one of the listed helpers, which nothing else calls.
 NAMED: dict[str, tuple[str, ...]] = {
     "tcp_sacktag_write_queue": (
-        "tcp_sacktag_walk",
-        "tcp_sacktag_one",
-        "tcp_sacktag_skip",
-        "tcp_sacktag_bsearch",
-        "tcp_maybe_skipping_dsack",
-        "tcp_match_skb_to_sack",
-        "tcp_shift_skb_data",
-        "tcp_shifted_skb",
-        "tcp_skb_shift",
+        *("tcp_sacktag_walk", "tcp_sacktag_one", "tcp_sacktag_skip", "tcp_sacktag_bsearch", "tcp_maybe_skipping_dsack"),
+        *("tcp_match_skb_to_sack", "tcp_shift_skb_data", "tcp_shifted_skb", "tcp_skb_shift"),
         "tcp_check_sack_reordering",
     ),
     "tcp_clean_rtx_queue": ("tcp_rtx_queue_unlink_and_free", "tcp_tso_acked", "tcp_ack_tstamp"),
     "tcp_fastretrans_alert": (
-        "tcp_identify_packet_loss",
-        "tcp_mark_head_lost",
-        "tcp_update_scoreboard",
-        "tcp_rack_mark_lost",
-        "tcp_rack_detect_loss",
-        "tcp_try_undo_recovery",
-        "tcp_try_undo_partial",
+        *("tcp_identify_packet_loss", "tcp_mark_head_lost", "tcp_update_scoreboard", "tcp_rack_mark_lost"),
+        *("tcp_rack_detect_loss", "tcp_try_undo_recovery", "tcp_try_undo_partial"),
     ),
     "tcp_data_queue": (
-        "tcp_data_queue_ofo",
-        "tcp_ofo_queue",
-        "tcp_queue_rcv",
-        "tcp_try_coalesce",
-        "tcp_ooo_try_coalesce",
-        "tcp_sack_new_ofo_skb",
-        "tcp_dsack_extend",
-        "tcp_dsack_set",
+        *("tcp_data_queue_ofo", "tcp_ofo_queue", "tcp_queue_rcv", "tcp_try_coalesce", "tcp_ooo_try_coalesce"),
+        *("tcp_sack_new_ofo_skb", "tcp_dsack_extend", "tcp_dsack_set"),
     ),
     "tcp_ack": (),  # with everything inlined there
     "user_copy": (
-        "simple_copy_to_iter",
-        "_copy_to_iter",
-        "raw_copy_to_user",
-        "copy_chunk_to_user",
+        *("simple_copy_to_iter", "_copy_to_iter", "raw_copy_to_user", "copy_chunk_to_user"),
         "skb_copy_datagram_iter",
     ),
 }
@@ -128,26 +107,26 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
     ends_ns = {"sender": time_of(SENDER), "receiver": time_of(RECEIVER)}
     for end, cpu_ns in ends_ns.items():
         add(f"cpu_{end}_seconds_per_simulated_second", cpu_ns / simulated_ns if simulated_ns else None, unknown)
-    functions = account.functions
-    if functions is not None:
-        unknown = None
-    copies = any(flow.sink_kind.copies for flow in plan.flows)
     for name, helpers in NAMED.items():
         cpu_ns = time_of((name, *helpers))
-        missing = unknown
-        if functions is not None and name != "user_copy" and name not in functions:
-            missing = f"{name} is not a function of its own in this kernel: the compiler has inlined it"
-        elif functions is not None and name == "user_copy":
-            missing = "the function of this kernel that copies serves both directions"
-        elif name == "user_copy" and not copies:
-            missing = f"nothing is copied to user space by this traffic's sink; {_COPYING} do it"
+        missing = _why_no_share(name, account.functions, plan, unknown)
         add(f"cpu_share_{name}", cpu_ns / total_ns if total_ns else None, missing)
-        end = "receiver" if name in RECEIVER else "sender"
+        if name != "user_copy":
+            end = "receiver" if name in RECEIVER else "sender"
+            nothing = missing or (None if ends_ns[end] else f"no time of the {end} was seen")
+            add(f"cpu_{end}_share_{name}", cpu_ns / ends_ns[end] if ends_ns[end] else None, nothing)
+
+
+def _why_no_share(name: str, functions: list[str] | None, plan: Plan, unknown: str | None) -> str | None:
+    """Return why the share of NAMED is not known, None if it is. ``functions`` are the symbols of a stock kernel."""
+    if functions is not None:
         if name == "user_copy":
-            continue
-        of_ns = ends_ns[end]
-        nothing = missing or (None if of_ns else f"no time of the {end} was seen")
-        add(f"cpu_{end}_share_{name}", cpu_ns / of_ns if of_ns else None, nothing)
+            return "the function of this kernel that copies serves both directions"
+        inlined = f"{name} is not a function of its own in this kernel: the compiler has inlined it"
+        return None if name in functions else inlined
+    if name == "user_copy" and not any(flow.sink_kind.copies for flow in plan.flows):
+        return f"nothing is copied to user space by this traffic's sink; {_COPYING} do it"
+    return unknown
 
 
 @dataclass(frozen=True)

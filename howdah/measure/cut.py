@@ -100,7 +100,7 @@ def cut_at(trace: FlowTrace, record: int, counters: Counters, info: Samples) -> 
         recoveries=_growth(counters, host, _RECOVERIES, begin, end),
         marks=marks_around(counters, host, begin, end),
         timeouts=_growth(counters, host, (_TIMEOUTS,), begin, end),
-        moves=_moves(trace, record),
+        moves=_progresses_soon(trace, record),
         collapsed=bool(trace.cwnd[record] < threshold // 2),
         at_once=at_once,
         gradual=not at_once and bool((after <= threshold + 1).any()),
@@ -113,16 +113,16 @@ def marks_around(counters: Counters, host: str, begin_ns: int, end_ns: int) -> i
 
 
 def _duplicates(trace: FlowTrace, record: int) -> int:
-    others = np.flatnonzero(~_stands(trace)[:record])
+    others = np.flatnonzero(~_no_progress(trace)[:record])
     return record - 1 - int(others[-1]) if others.size else record
 
 
-def _stands(trace: FlowTrace) -> npt.NDArray[np.bool_]:
+def _no_progress(trace: FlowTrace) -> npt.NDArray[np.bool_]:
     """Return which ACKs acknowledged nothing new while data were outstanding; shape (records - 1,)."""
     return np.asarray((np.diff(trace.snd_una) == 0) & (trace.snd_nxt[:-1] > trace.snd_una[:-1]))
 
 
-def _moves(trace: FlowTrace, record: int) -> bool:
+def _progresses_soon(trace: FlowTrace, record: int) -> bool:
     soon = trace.time_ns[record - 1] + trace.flow.rtt_us * 1000 // 2
     last = int(np.searchsorted(trace.time_ns, soon, side="right")) - 1
     return bool(trace.una_after[last] > trace.snd_una[record])
@@ -136,7 +136,7 @@ def _repaired(trace: FlowTrace, record: int) -> int:
 def _next_gap(trace: FlowTrace, record: int) -> int:
     """Return the first record after the cut that shows a further gap: ACKs had advanced, and stop again."""
     advanced = int(np.searchsorted(trace.snd_una, trace.snd_una[record], side="right"))
-    stops = np.flatnonzero(_stands(trace)[advanced:])
+    stops = np.flatnonzero(_no_progress(trace)[advanced:])
     return advanced + int(stops[0]) if stops.size else len(trace)
 
 

@@ -37,7 +37,7 @@ def events_of(table: pa.Table) -> list[SlowStartEvent]:
     return [SlowStartEvent(**row) for row in rows]
 
 
-def tells(plan: Plan, flow: Flow) -> bool:
+def reports_events(plan: Plan, flow: Flow) -> bool:
     """Whether the flow's algorithm is a slow-start plug-in and its events were collected."""
     return plan.collect.slow_start and is_plug_in(plan, flow)
 
@@ -52,7 +52,7 @@ def count(events: list[SlowStartEvent], name: str) -> int:
     return sum(item.event == name for item in events)
 
 
-def told_exit(events: list[SlowStartEvent], trace: FlowTrace) -> SlowStartEvent | None:
+def reported_exit(events: list[SlowStartEvent], trace: FlowTrace) -> SlowStartEvent | None:
     """Return the event that ended the start-up: the first exit that was not revoked.
 
     An exit is revoked when congestion proves spurious and the flow is in slow start again, and when an algorithm then
@@ -116,7 +116,7 @@ def _is_reached(item: SlowStartEvent, trace: FlowTrace) -> bool:
     return after >= len(trace) or bool((trace.cwnd[after:] >= trace.ssthresh[after:]).any())
 
 
-def told_cause(events: list[SlowStartEvent], exit_: SlowStartEvent) -> str:
+def reported_cause(events: list[SlowStartEvent], exit_: SlowStartEvent) -> str:
     """Return the exit's own reason; if an estimate had set the threshold, the reason of that estimate."""
     if exit_.reason != THRESHOLD_REACHED:
         return exit_.reason

@@ -94,8 +94,8 @@ def _bbr_exit(trace: FlowTrace, info: Samples | None) -> int | None:
     """
     finite = np.isfinite(trace.ssthresh)
     gains = gains_of(info) if info is not None else None
-    left = gains.left if gains is not None else None
-    if gains is None or left is None or (finite.any() and not gains.told):
+    left = gains.end if gains is not None else None
+    if gains is None or left is None or (finite.any() and not gains.from_socket):
         return int(np.flatnonzero(finite)[0]) if finite.any() else None
     after_ns = int(gains.time_ns[left - 1])
     until_ns = int(gains.time_ns[left]) if left < gains.time_ns.size else int(trace.stop_ns)
@@ -183,27 +183,27 @@ class Decision:
 
 
 def decision_of(
-    found: Exit, told: SlowStartEvent | None, trace: FlowTrace, events: list[SlowStartEvent], info: Samples
+    found: Exit, reported: SlowStartEvent | None, trace: FlowTrace, events: list[SlowStartEvent], info: Samples
 ) -> Decision:
-    """Return the decision, by the module's events if it reported this exit (``told``), else by the trace.
+    """Return the decision, by the module's events if it reported this exit (``reported``), else by the trace.
 
     A module reports the beginning of a drain as ``phase`` and its end as ``drain-end``, and a cut at once as
     ``roll-back``. A loss may end a drain earlier: then the drain began at the ``phase`` since which the window has only
     fallen. In the trace of other algorithms, a drain is a window that only falls until an ACK cuts it, with the flow
     still in slow start. TCP also lowers the window of an application that sends too little, which does not count.
     """
-    return _told(found, told, trace, events) if told is not None else _traced(found, trace, info)
+    return _reported(found, reported, trace, events) if reported is not None else _traced(found, trace, info)
 
 
-def _told(found: Exit, told: SlowStartEvent, trace: FlowTrace, events: list[SlowStartEvent]) -> Decision:
-    before = [each for each in events if each.time_ns <= told.time_ns]
+def _reported(found: Exit, reported: SlowStartEvent, trace: FlowTrace, events: list[SlowStartEvent]) -> Decision:
+    before = [each for each in events if each.time_ns <= reported.time_ns]
     phases = [each for each in before if each.event == "phase"]
     drained = [each for each in before if each.event == _DRAINED]
     if drained and phases and phases[-1].time_ns <= drained[-1].time_ns:
         return _drain(phases[-1], drained[-1].cwnd_packets)
-    if phases and _only_falls(phases[-1], told, trace):
+    if phases and _only_falls(phases[-1], reported, trace):
         return _drain(phases[-1], found.cwnd_packets)
-    after = takewhile(lambda each: each.event != "exit", events[events.index(told) + 1 :])
+    after = takewhile(lambda each: each.event != "exit", events[events.index(reported) + 1 :])
     left = next((each.cwnd_packets for each in after if each.event == _ROLLED_BACK), found.cwnd_packets)
     return Decision(found.time_ns, found.cwnd_packets, left)
 
@@ -212,9 +212,9 @@ def _drain(phase: SlowStartEvent, left_packets: int) -> Decision:
     return Decision(phase.time_ns, phase.cwnd_packets, left_packets, drains=True, event=phase)
 
 
-def _only_falls(phase: SlowStartEvent, told: SlowStartEvent, trace: FlowTrace) -> bool:
-    begin, end = np.searchsorted(trace.time_ns, [phase.time_ns, told.time_ns], side="right").tolist()
-    windows = np.concatenate([[phase.cwnd_packets], trace.cwnd[begin:end], [told.cwnd_packets]])
+def _only_falls(phase: SlowStartEvent, reported: SlowStartEvent, trace: FlowTrace) -> bool:
+    begin, end = np.searchsorted(trace.time_ns, [phase.time_ns, reported.time_ns], side="right").tolist()
+    windows = np.concatenate([[phase.cwnd_packets], trace.cwnd[begin:end], [reported.cwnd_packets]])
     return end > begin and bool((np.diff(windows) <= 0).all() and windows[-1] < windows[0])
 
 

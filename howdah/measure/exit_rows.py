@@ -18,7 +18,7 @@ from howdah.algorithm import ALGORITHMS, HYSTART, THRESHOLD_TELLS
 from howdah.measure.capacity import share_of_bdp
 from howdah.measure.cause import ACK_TRAIN, DELAY, OWN_CUT, UNKNOWN, Detection, detection, exit_cause
 from howdah.measure.control import gains_of, is_bbr, name_of
-from howdah.measure.event import SlowStartEvent, count, is_plug_in, tells, told_cause, told_exit
+from howdah.measure.event import SlowStartEvent, count, is_plug_in, reported_cause, reported_exit, reports_events
 from howdah.measure.exit import Decision, Exit, decision_of, exit_of_event, find_exit
 from howdah.measure.growth import STILL_GROWS
 from howdah.measure.limit import limit_before
@@ -33,11 +33,15 @@ from howdah.record.schema import CONGESTION, reason
 NO_ACKS = "no ACK of this flow was traced"
 _ROUNDS_BETWEEN_ESTIMATES = 3  # in path RTTs: a round lasts up to the RTT of a full queue
 _COUNTERS_NAME = (ACK_TRAIN, DELAY)
+_OF_AN_EXIT = (
+    *("exit_time_s", "exit_cwnd_packets", "exit_cwnd_bdp", "exit_round", "exit_cause"),
+    *("decision_time_s", "decision_cwnd_packets", "rollback_packets"),
+)
 
 
 @dataclass(frozen=True)
 class Startup:
-    """``found`` is where the flow leaves slow start: the module's own exit (``told``) if it reported one, else the
+    """``found`` is where the flow leaves slow start: the module's own exit (``reported``) if there is one, else the
     trace's. ``decision`` is the decision that led to it.
 
     ``exit`` is the exit in the rows: ``found``, or, if the algorithm drains its excess data first, the decision to do
@@ -46,7 +50,7 @@ class Startup:
     """
 
     found: Exit | None
-    told: SlowStartEvent | None
+    reported: SlowStartEvent | None
     traced: Exit | None
     decision: Decision | None
     exit: Exit | None
@@ -64,16 +68,16 @@ def find_startup(data: Measured, trace: FlowTrace) -> Startup:
     events = data.events.get(trace.flow.id, [])
     info = data.info[trace.flow.id]
     # A plug-in's events describe its start-up: some pace, but none like BBR.
-    readings = None if tells(data.plan, trace.flow) or events else info
+    readings = None if reports_events(data.plan, trace.flow) or events else info
     paced = is_bbr(trace, readings)
     traced = find_exit(trace, readings)
-    told = told_exit(events, trace)
-    found = exit_of_event(told, trace) if told else traced
+    reported = reported_exit(events, trace)
+    found = exit_of_event(reported, trace) if reported else traced
     if found is not None:
-        decision = decision_of(found, told, trace, events, info)
-        return Startup(found, told, traced, decision, _decided(found, decision, trace), True, "", paced)
-    left, why = (None, NO_ACKS) if not len(trace) else without_exit(data.plan, trace, info, paced=paced)
-    return Startup(None, told, traced, None, None, left, why, paced)
+        decision = decision_of(found, reported, trace, events, info)
+        return Startup(found, reported, traced, decision, _decided(found, decision, trace), True, "", paced)
+    left, why = (None, NO_ACKS) if not len(trace) else left_without_exit(data.plan, trace, info, paced=paced)
+    return Startup(None, reported, traced, None, None, left, why, paced)
 
 
 def _decided(found: Exit, decision: Decision, trace: FlowTrace) -> Exit:
@@ -96,28 +100,19 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
     flow = trace.flow
     found, shown = startup.found, startup.exit
     if found is None or shown is None:
-        for metric in (
-            "exit_time_s",
-            "exit_cwnd_packets",
-            "exit_cwnd_bdp",
-            "exit_round",
-            "exit_cause",
-            "decision_time_s",
-            "decision_cwnd_packets",
-            "rollback_packets",
-        ):
+        for metric in _OF_AN_EXIT:
             sheet.add(flow, metric, None, startup.why)
     else:
         detected = _detection(data, trace, found)
-        if startup.told is not None:
-            left_by = told_cause(data.events[flow.id], startup.told)
+        if startup.reported is not None:
+            left_by = reported_cause(data.events[flow.id], startup.reported)
         else:
             left_by = exit_cause(trace, found, detected, data.counters, data.info[flow.id])
         sheet.add(flow, "exit_time_s", _seconds(trace, shown.time_ns))
         sheet.add(flow, "exit_cwnd_packets", shown.cwnd_packets)
         share = share_of_bdp(shown.cwnd_packets, data.capacity, flow, data.plan.path, shown.time_ns)
         sheet.add(flow, "exit_cwnd_bdp", share, "the link carried nothing in the round trip before")
-        number = startup.told.round if startup.told and not len(trace) else _round(trace, shown)
+        number = startup.reported.round if startup.reported and not len(trace) else _round(trace, shown)
         sheet.add(flow, "exit_round", number)
         sheet.add(flow, "exit_cause", _decided_by(startup, left_by))
         if startup.decision is not None:
@@ -127,9 +122,9 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
     if startup.paced:
         gain = gains_of(data.info[flow.id]).largest
         sheet.add(flow, "startup_gain", gain, "neither a gain nor a pacing rate was read")
-    if tells(data.plan, flow) or data.events.get(flow.id):
+    if reports_events(data.plan, flow) or data.events.get(flow.id):
         _event_rows(sheet, data, trace, startup)
-        _told_cross_checks(sheet, data, trace, startup)
+        _report_cross_checks(sheet, data, trace, startup)
 
 
 def _decided_by(startup: Startup, left_by: str) -> str:
@@ -182,76 +177,84 @@ def _detection_cross_check(sheet: Sheet, trace: FlowTrace, found: Exit, detected
 
 
 def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
-    """Add the number that decided, and how often the module reported each event."""
     flow = trace.flow
     events = data.events.get(flow.id, [])
-    told = startup.told
-    if told is not None and startup.decision is not None and startup.decision.event is not None:
-        told = startup.decision.event
-    if told is None:
+    reported = startup.reported
+    if reported is not None and startup.decision is not None and startup.decision.event is not None:
+        reported = startup.decision.event
+    if reported is None:
         why = "the module reported no exit" if startup.traced else startup.why
         sheet.add(flow, "exit_quantity", None, why)
         sheet.add(flow, "exit_threshold", None, why)
     else:
-        meaning = reason(told.reason)
-        nothing = f"{told.reason} is compared with nothing"
-        if told.quantity is None or (told.threshold is None and meaning.threshold_unit is not None):
+        meaning = reason(reported.reason)
+        nothing = f"{reported.reason} is compared with nothing"
+        if reported.quantity is None or (reported.threshold is None and meaning.threshold_unit is not None):
             nothing = "what reports the exit does not report this number"
-        sheet.add(flow, "exit_quantity", meaning.quantity(told.quantity), nothing, unit=meaning.unit)
-        threshold = meaning.threshold(told.threshold)
+        sheet.add(flow, "exit_quantity", meaning.quantity(reported.quantity), nothing, unit=meaning.unit)
+        threshold = meaning.threshold(reported.threshold)
         sheet.add(flow, "exit_threshold", threshold, nothing, unit=meaning.threshold_unit or "")
     for metric, event in (("exits", "exit"), ("phases", "phase"), ("resumes", "resume"), ("estimates", "estimate")):
         sheet.add(flow, metric, count(events, event))
 
 
-def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
-    """Compare the module's exit with the one that trace and counters show."""
-    told, traced = startup.told, startup.traced
-    if not len(trace) or (told is None and traced is None):
+def _report_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
+    reported, traced = startup.reported, startup.traced
+    if not len(trace) or (reported is None and traced is None):
         return
-    flow = trace.flow
-    if told is None or traced is None:
+    if reported is None or traced is None:
         seen: dict[str, Value] = {
-            "module": None if told is None else _seconds(trace, told.time_ns),
+            "module": None if reported is None else _seconds(trace, reported.time_ns),
             "tcp_probe": None if traced is None else _seconds(trace, traced.time_ns),
         }
-        sheet.cross_check(flow.id, "exit_time_s", seen, False, "only one of module and trace shows an exit")
+        sheet.cross_check(trace.flow.id, "exit_time_s", seen, False, "only one of module and trace shows an exit")
         return
+    decided_here = startup.decision is not None and startup.decision.time_ns == reported.time_ns
+    _compare_time_and_window(sheet, trace, reported, traced, decided_here)
+    _compare_cause(sheet, data, trace, reported, traced)
+
+
+def _compare_time_and_window(
+    sheet: Sheet, trace: FlowTrace, reported: SlowStartEvent, traced: Exit, decided_here: bool
+) -> None:
+    """Compare with the records around the exit; ``decided_here``: the reported exit is also the decision."""
     before = max(traced.record - 1, 0)
     first, last = int(trace.time_ns[before]), int(trace.time_ns[traced.record])
     if traced.record == 0:  # the flow already left slow start before the first record
         first = trace.start_ns
-    if told.event == "estimate":  # modules report a rising threshold once a round
-        first -= _ROUNDS_BETWEEN_ESTIMATES * flow.rtt_us * 1000
+    if reported.event == "estimate":  # modules report a rising threshold once a round
+        first -= _ROUNDS_BETWEEN_ESTIMATES * trace.flow.rtt_us * 1000
         before = min(before, int(np.searchsorted(trace.time_ns, first)))
     sheet.cross_check(
-        flow.id,
+        trace.flow.id,
         "exit_time_s",
-        {"module": _seconds(trace, told.time_ns), "tcp_probe": _seconds(trace, traced.time_ns)},
-        first <= told.time_ns <= last,
+        {"module": _seconds(trace, reported.time_ns), "tcp_probe": _seconds(trace, traced.time_ns)},
+        first <= reported.time_ns <= last,
         "the module reports its exit at another ACK than the one after which the trace shows it",
     )
     windows = int(trace.cwnd[before : traced.record + 1].min()), int(trace.cwnd[before : traced.record + 1].max())
-    decided_here = startup.decision is not None and startup.decision.time_ns == told.time_ns
     if traced.reduced and decided_here:  # the module reports the window at the decision, before the cut
         windows = traced.cwnd_packets, max(windows[1], traced.cwnd_packets)
     sheet.cross_check(
-        flow.id,
+        trace.flow.id,
         "exit_cwnd_packets",
-        {"module": told.cwnd_packets, "tcp_probe": traced.cwnd_packets},
-        windows[0] <= told.cwnd_packets <= windows[1],
+        {"module": reported.cwnd_packets, "tcp_probe": traced.cwnd_packets},
+        windows[0] <= reported.cwnd_packets <= windows[1],
         "the module's window is not between those of the records before and after the exit, or was cut already",
     )
+
+
+def _compare_cause(sheet: Sheet, data: Measured, trace: FlowTrace, reported: SlowStartEvent, traced: Exit) -> None:
     detected = _detection(data, trace, traced)
-    cause = exit_cause(trace, traced, detected, data.counters, data.info[flow.id])
+    cause = exit_cause(trace, traced, detected, data.counters, data.info[trace.flow.id])
     # Other causes are known to the module alone, as neither counters nor a cut show them; a module may cut its window
     # itself to drain it.
-    if told.reason in CONGESTION or (detected.alone and cause in _COUNTERS_NAME):
+    if reported.reason in CONGESTION or (detected.alone and cause in _COUNTERS_NAME):
         sheet.cross_check(
-            flow.id,
+            trace.flow.id,
             "exit_cause",
-            {"module": told.reason, "counters": cause},
-            told.reason == cause,
+            {"module": reported.reason, "counters": cause},
+            reported.reason == cause,
             "the module and the kernel's counters name different causes",
         )
 
@@ -266,7 +269,7 @@ UNKNOWN_END = "end of start-up unknown: ssthresh stayed infinite"
 _GROWING_ROUNDS = 2  # Vegas grows every other round
 
 
-def without_exit(plan: Plan, trace: FlowTrace, info: Samples, *, paced: bool) -> tuple[bool | None, str]:
+def left_without_exit(plan: Plan, trace: FlowTrace, info: Samples, *, paced: bool) -> tuple[bool | None, str]:
     """Return whether a flow without an exit left its start-up (False: no; None: unknown), and the reason for no exit.
 
     With ``paced`` (a control like BBR), the last reading of its gain decides. Otherwise the flow is in slow start by
@@ -277,7 +280,7 @@ def without_exit(plan: Plan, trace: FlowTrace, info: Samples, *, paced: bool) ->
     held = "" if limit is None else f"; it was held back by the {limit.replace('-', ' ')}"
     if paced:
         gains = gains_of(info)
-        stays = gains.left is not None and gains.left == gains.gain.size
+        stays = gains.end is not None and gains.end == gains.gain.size
         return (False, STAYED_PACED + held) if stays else (None, UNKNOWN_END + held)
     if _leaves_by_threshold(plan, trace) or _grows(trace):
         return False, STAYED + held
@@ -315,7 +318,7 @@ def detector_rows(sheet: Sheet, data: Measured) -> None:
     if not with_one:
         return
     counted = [flow for flow in with_one if _is_counted(flow)]
-    total = sum(_told(data, flow) for flow in with_one if not _is_counted(flow))
+    total = sum(_ended_by_detector(data, flow) for flow in with_one if not _is_counted(flow))
     for host in dict.fromkeys(flow.sender for flow in counted):
         grown = [data.counters.total(host, name) for name in _HYSTART_COUNTERS]
         if all(each is None for each in grown):
@@ -330,6 +333,6 @@ def _is_counted(flow: Flow) -> bool:
     return known.module == _KERNELS_OWN and known.detector == HYSTART
 
 
-def _told(data: Measured, flow: Flow) -> bool:
+def _ended_by_detector(data: Measured, flow: Flow) -> bool:
     ends_by = ALGORITHMS[flow.algorithm].ends_by
     return any(event.reason in ends_by for event in data.events.get(flow.id, []))

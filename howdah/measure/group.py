@@ -223,7 +223,7 @@ def large_rows(
 _TRANSACTION_QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9}
 
 
-def asked_of(flow: Flow) -> HttpRequests | Exchange | None:
+def planned_requests(flow: Flow) -> HttpRequests | Exchange | None:
     """Return ``requests`` and ``object_bytes`` of a flow of transactions, over HTTP or not."""
     return flow.http or flow.exchange
 
@@ -254,7 +254,7 @@ def without_think_s(record: FlowRecord) -> float | None:
 def transaction_rows(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
     """Add the measures of one connection of transactions, if the plan makes it one."""
     flow = trace.flow
-    if asked_of(flow) is None:
+    if planned_requests(flow) is None:
         return
     times = times_s(record)
     why = "no request was answered"
@@ -274,13 +274,13 @@ def group_transaction_rows(
     sheet: Sheet, flows: list[Flow], records: list[FlowRecord], role: str, algorithm: str, group: str
 ) -> None:
     """Add the measures of all transactions of a group; ``answered_share`` is relative to those planned."""
-    asked = sum(found.requests for found in map(asked_of, flows) if found is not None)
-    if not asked:
+    planned = sum(found.requests for found in map(planned_requests, flows) if found is not None)
+    if not planned:
         return
     times = [time for record in records for time in times_s(record)]
     of = GroupOf(group, algorithm, role)
     sheet.add(of, "transactions", len(times))
-    sheet.add(of, "answered_share", len(times) / asked)
+    sheet.add(of, "answered_share", len(times) / planned)
     for label, share in _TRANSACTION_QUANTILES.items():
         value = float(np.quantile(times, share)) if times else None
         sheet.add(of, f"transaction_time_{label}_s", value, "no request was answered")
@@ -315,10 +315,10 @@ def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[i
 
 def _compare_transactions(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
     """Cross-check the transaction for whose end client and trace differ most."""
-    asked = asked_of(trace.flow)
-    if asked is None or not record.complete:
+    planned = planned_requests(trace.flow)
+    if planned is None or not record.complete:
         return
-    ends = traced_ends_ns(trace, asked.requests, asked.object_bytes)
+    ends = traced_ends_ns(trace, planned.requests, planned.object_bytes)
     said = [item.end_ns for item in record.transactions or []]
     if not ends:
         return

@@ -204,7 +204,6 @@ def _patience_ns(each: Intervals) -> Integers:
 
 
 def _tail_kind(trace: FlowTrace, each: Intervals, code: Integers, tail_ns: int) -> int:
-    """Return the kind of the time after the last ACK."""
     outstanding = int(each.nxt[-1]) > int(trace.una_after[-1])
     if outstanding and tail_ns >= int(_patience_ns(each)[-1]):
         return _CODE[HeldBy.TIMEOUT]
@@ -265,7 +264,7 @@ _NO_RESTART = "the window did not restart"
 
 
 @dataclass
-class Together:
+class GroupHoldings:
     """The collected results of the connections of a group."""
 
     holdings: list[Holding] = field(default_factory=list)
@@ -273,7 +272,7 @@ class Together:
     restarts: list[Restart] = field(default_factory=list)
 
 
-def is_told(flow: Flow) -> bool:
+def has_kernel_report(flow: Flow) -> bool:
     """Whether a kernel reports what held back the flow's sender: it is TCP, and not a stack of its own."""
     return flow.is_tcp and flow.sender_stack is None
 
@@ -283,11 +282,11 @@ def held_rows(sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None
 
     ``receive_window_limited_s``: ``tcpi_rwnd_limited`` at the last reading.
     """
-    if not is_told(trace.flow):
+    if not has_kernel_report(trace.flow):
         return
-    together = Together()
+    together = GroupHoldings()
     collect(together, data, trace, FlowRecord(id=trace.flow.id))
-    together_rows(sheet, trace.flow, together)
+    holding_rows(sheet, trace.flow, together)
     _compare(sheet, data, trace)
     why = "the flow did not leave slow start" if len(trace) else _NO_ACK
     info = data.info[trace.flow.id]
@@ -317,9 +316,9 @@ def _compare(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     )
 
 
-def collect(together: Together, data: Measured, trace: FlowTrace, record: FlowRecord) -> None:
+def collect(together: GroupHoldings, data: Measured, trace: FlowTrace, record: FlowRecord) -> None:
     """Add a flow, or a connection of a group with its agent's record."""
-    if not is_told(trace.flow):
+    if not has_kernel_report(trace.flow):
         return
     shift_ns = trace.flow.reverse_delay_us * 1000
     thinks = [(begin + shift_ns, end + shift_ns) for begin, end in thinks_ns(record)]
@@ -330,7 +329,7 @@ def collect(together: Together, data: Measured, trace: FlowTrace, record: FlowRe
     together.restarts += restarts_of(trace)
 
 
-def together_rows(sheet: Sheet, of: Flow | GroupOf, together: Together) -> None:
+def holding_rows(sheet: Sheet, of: Flow | GroupOf, together: GroupHoldings) -> None:
     """Add the shares, ``held_back_by`` and ``held_back_share``, the windows, and the restarts."""
 
     def add(metric: str, value: Value, why: str) -> None:

@@ -38,7 +38,7 @@ _NEEDED = ("state", "notsent_bytes", "unacked_packets", "sacked_packets", "lost_
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NothingToSend:
     """How long a sender had nothing to send, out of ``span_s`` seconds; ``recovery_s`` of it in recoveries."""
 
     time_s: float
@@ -71,7 +71,7 @@ def promises_data(flow: Flow) -> bool:
     return not asks and flow.datagram_bytes is None
 
 
-def nothing_to_send(trace: FlowTrace, info: Samples) -> Nothing | None:
+def nothing_to_send(trace: FlowTrace, info: Samples) -> NothingToSend | None:
     """Return how long the flow had nothing to send although it should have sent: each reading holds until the next one.
 
     From the first reading of the connection (for iperf3, the first one after its cookie) to its end; for a flow of
@@ -88,7 +88,7 @@ def nothing_to_send(trace: FlowTrace, info: Samples) -> Nothing | None:
     times, idle = info.time_ns[inside], nothing[inside]
     lasts = np.diff(np.append(times, end))
     repairs = info["ca_state"][inside] >= RECOVERY
-    return Nothing(
+    return NothingToSend(
         float(lasts[idle].sum()) / SECOND_NS,
         float(lasts[idle & repairs].sum()) / SECOND_NS,
         float(lasts.sum()) / SECOND_NS,

@@ -32,7 +32,7 @@ from howdah.plan.operation import VethLink
 from howdah.plan.plan import BACKGROUND, MEASURED, Flow, Plan
 from howdah.plan.policer import INGRESS_HANDLE
 from howdah.plan.qdisc import ROOT_HANDLE
-from howdah.plan.route import changing_rates, way
+from howdah.plan.route import changing_rates, links_between
 from howdah.record import table as store
 from howdah.record.delivery import opportunities
 from howdah.record.directory import RunDirectory
@@ -122,9 +122,9 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
     columns = columns_of(probe.take(order))
     info = store.read(directory, "tcp_info")
     flows = store.read(directory, "flow")
-    told = store.read(directory, "slow_start")
-    order, events = _by_flow(told, plan)
-    told = told.take(order)
+    slow_start = store.read(directory, "slow_start")
+    order, events = _by_flow(slow_start, plan)
+    slow_start = slow_start.take(order)
     records = {row["flow"]: row for row in flows.to_pylist()}
     queues = store.read(directory, "qdisc")
     senders = tcp_info_samples(info, [flow.id for flow in plan.flows], "sender")
@@ -149,7 +149,7 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
         way_back=_way_back(directory, plan),
         policer=qdisc_samples(queues, *bottleneck[:2], INGRESS_HANDLE) if plan.path.policer is not None else None,
         events={
-            flow.id: events_of(told.slice(part.start, part.stop - part.start))
+            flow.id: events_of(slow_start.slice(part.start, part.stop - part.start))
             for flow, part in zip(plan.flows, events, strict=True)
             if part.stop > part.start
         },
@@ -163,7 +163,7 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
 
 
 def _lines_ahead(queues: pa.Table, plan: Plan) -> list[Samples]:
-    last = {(hops[-1].node, hops[-1].interface) for flow in plan.flows if (hops := way(plan, *flow.ends))}
+    last = {(hops[-1].node, hops[-1].interface) for flow in plan.flows if (hops := links_between(plan, *flow.ends))}
     return [qdisc_samples(queues, *line.place) for line in plan.queues if line.kind == Netem.kind and line.at in last]
 
 
@@ -212,7 +212,7 @@ def crosses(plan: Plan, flow: Flow) -> bool:
     if flow.role != BACKGROUND:
         return True  # the compiler refuses measured flows that do not
     bottleneck = plan.calibration.bottleneck[:2]
-    return any((hop.node, hop.interface) == bottleneck for hop in way(plan, flow.sender, flow.receiver))
+    return any((hop.node, hop.interface) == bottleneck for hop in links_between(plan, flow.sender, flow.receiver))
 
 
 def forward(plan: Plan, traces: list[FlowTrace]) -> list[FlowTrace]:

@@ -113,7 +113,7 @@ def offered_packets(receiver: Samples, start_ns: int, mss_bytes: int) -> int | N
     return int(receiver["rcv_wnd_bytes"][there][0]) // mss_bytes if there.any() else None
 
 
-def again_packets(info: Samples, loss_ns: int, recovered_ns: int) -> int | None:
+def retransmitted_packets(info: Samples, loss_ns: int, recovered_ns: int) -> int | None:
     """Return R: segments retransmitted from the reading before the loss was noticed to the first after recovery."""
     return info.growth("total_retrans_packets", loss_ns - 1, recovered_ns)
 
@@ -140,7 +140,7 @@ def jump_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     if retreat is None or lost is None:
         return
     sheet.add(flow, "retreat_packets", retreat.quantity)
-    again = again_packets(data.info[flow.id], lost.time_ns, retreat.time_ns)
+    again = retransmitted_packets(data.info[flow.id], lost.time_ns, retreat.time_ns)
     half = None if again is None else max((size - min(again, size)) // 2, LEAST_WINDOW_PACKETS)
     sheet.add(flow, "jump_half_survived_packets", half, "tcp_info was not read")
 

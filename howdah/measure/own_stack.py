@@ -36,7 +36,7 @@ _OF_ITS_KERNEL = (
 )
 
 
-def unseen(plan: Plan) -> dict[tuple[int | None, str], str]:
+def unseen_metrics(plan: Plan) -> dict[tuple[int | None, str], str]:
     """Return the metrics of flows that packets cannot show, with the reason: the sheet leaves them without a value."""
     return {
         (flow.id, metric): f"the stack {flow.sender_stack.name} sends, and its packets do not show this"

@@ -32,7 +32,7 @@ _NOTHING = "no profile covers it"
 
 
 @dataclasses.dataclass(frozen=True)
-class Course:
+class BusyTime:
     """Busy time by interval (rows, in order) and function (columns). ``busy_ns`` is that of all code, ``kernel_ns``
     that of the kernel; waiting for an interrupt is neither."""
 
@@ -67,7 +67,7 @@ class Course:
     def _sum(self, columns: list[bool]) -> Reals:
         return np.asarray(self.spent_ns[:, np.array(columns, dtype=bool)].sum(axis=1), dtype=np.float64)
 
-    def between(self, begin_ns: float, end_ns: float) -> Course:
+    def between(self, begin_ns: float, end_ns: float) -> BusyTime:
         """Return the intervals of which at least half lies between two instants."""
         middle = self.begin_ns + self.duration_ns // 2
         chosen = (middle >= begin_ns) & (middle < end_ns)
@@ -79,7 +79,7 @@ class Course:
         )
 
 
-def course_of(table: pa.Table) -> Course:
+def busy_time_of(table: pa.Table) -> BusyTime:
     """Read the table ``cpu`` or ``cpu_sample``."""
     begins, row = np.unique(table["time_ns"].to_numpy(), return_inverse=True)
     durations = np.zeros(begins.size, dtype=np.int64)
@@ -90,7 +90,7 @@ def course_of(table: pa.Table) -> Course:
     spent = np.zeros((begins.size, len(places)))
     np.add.at(spent, (row, column), table["cpu_ns"].to_numpy())
     functions = [frozenset([base_name(symbol), *filter(None, inlined.split("<"))]) for _, symbol, inlined in places]
-    return Course(begins, durations, spent, functions, [domain for domain, _, _ in places])
+    return BusyTime(begins, durations, spent, functions, [domain for domain, _, _ in places])
 
 
 def processor_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
@@ -106,7 +106,7 @@ def processor_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
     reason.
     """
     account = account_of(directory)
-    course = course_of(store.read(directory, "cpu")).between(0, data.plan.duration_us * 1000)
+    course = busy_time_of(store.read(directory, "cpu")).between(0, data.plan.duration_us * 1000)
     time_ns = float(course.duration_ns.sum())
     why = account.why or (_NOTHING if not time_ns else None)
     per_ns = 1 / (1 << (data.plan.processor_shift or 0))
@@ -130,7 +130,7 @@ def processor_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
         _cross_checks(sheet, directory, course, account)
 
 
-def _peak(course: Course, busy: Reals) -> float | None:
+def _peak(course: BusyTime, busy: Reals) -> float | None:
     """Return the largest share of a whole second, which consists of the intervals whose middle is in it."""
     second = (course.begin_ns + course.duration_ns // 2) // SECOND_NS
     found = [
@@ -141,7 +141,7 @@ def _peak(course: Course, busy: Reals) -> float | None:
     return float(max(found)) if found else None
 
 
-def _recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, course: Course, missing: str | None) -> None:
+def _recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, course: BusyTime, missing: str | None) -> None:
     flow = trace.flow
     found = find_startup(data, trace).found
     drain_ns = overshoot.first_drain_ns(trace, data.capacity, data.plan.path)
@@ -170,7 +170,7 @@ def _recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, course: Cours
         sheet.add(flow, metric, value, reason, unsupported=True if missing else None)
 
 
-def _cross_checks(sheet: Sheet, directory: RunDirectory, course: Course, account: CpuAccount) -> None:
+def _cross_checks(sheet: Sheet, directory: RunDirectory, course: BusyTime, account: CpuAccount) -> None:
     """Compare the machine's load by the counter, by /proc/stat, and by perf's samples."""
     used = float(course.busy_ns.sum() / course.duration_ns.sum())
     stat = [reading for reading in account.stat if course.begin_ns[0] <= reading[0] <= course.end_ns[-1]]
@@ -186,7 +186,7 @@ def _cross_checks(sheet: Sheet, directory: RunDirectory, course: Course, account
             abs(there - by_stat) <= _STAT_TOLERANCE,
             f"the profile and /proc/stat differ by more than {_STAT_TOLERANCE:.0%} of the time",
         )
-    samples = course_of(store.read(directory, "cpu_sample"))
+    samples = busy_time_of(store.read(directory, "cpu_sample"))
     samples = samples.between(int(course.begin_ns[0]), int(course.end_ns[-1]))
     period_ns = account.perf_period_ns
     if samples.begin_ns.size and period_ns:

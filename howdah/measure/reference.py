@@ -53,8 +53,8 @@ def _row(family: list[Metric]) -> str:
     names = ", ".join(f"`{metric.name}`" for metric in family)
     varying = zip(*(_TOKEN.findall(metric.meaning) for metric in family), strict=True)
     first, *others = _TOKEN.split(family[0].meaning)
-    told = (", ".join(dict.fromkeys(each)) for each in varying)
-    meaning = first + "".join(f"{token}{words}" for token, words in zip(told, others, strict=True))
+    tokens = (", ".join(dict.fromkeys(each)) for each in varying)
+    meaning = first + "".join(f"{token}{words}" for token, words in zip(tokens, others, strict=True))
     return f"| {names} | {unit} | {meaning.replace('|', chr(92) + '|')} |"
 
 

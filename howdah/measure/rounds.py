@@ -93,7 +93,7 @@ def raw_rtt(trace: FlowTrace) -> tuple[Integers, npt.NDArray[np.bool_]]:
     count = len(trace)
     if count == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
-    sent, before = _left(trace)
+    sent, before = _send_times(trace)
     doubt = trace.time_ns[np.minimum(before + 1, count - 1)] - sent
     doubt[before < 0] = 0
     advance = trace.una_after - trace.snd_una
@@ -124,7 +124,7 @@ def sent_once(trace: FlowTrace, resent: Samples) -> npt.NDArray[np.bool_]:
     count = len(trace)
     if count == 0:
         return np.zeros(0, dtype=bool)
-    sent, before = _left(trace)
+    sent, before = _send_times(trace)
     doubtful = np.zeros(count, dtype=bool)
     for episode in episodes(trace):
         doubtful |= (before >= episode.begin - 2) & (before < episode.end)
@@ -134,8 +134,8 @@ def sent_once(trace: FlowTrace, resent: Samples) -> npt.NDArray[np.bool_]:
     progress = trace.time_ns[np.maximum(np.concatenate([[-1], last[:-1]]), 0)]
     patience = trace.window_ns + np.minimum(trace.window_ns, _LEAST_TIMEOUT_NS)
     stalled = advances & (trace.time_ns - progress >= patience)
-    for told in (repeats, stalled):
-        until = np.cumsum(told)
+    for sign in (repeats, stalled):
+        until = np.cumsum(sign)
         # Count such records from the one that released the byte to the one that acknowledges it.
         doubtful |= until > np.where(before > 0, until[np.maximum(before - 1, 0)], 0)
     return ~(doubtful & _grew(resent, sent, trace.time_ns))
@@ -158,7 +158,7 @@ def _immediate(trace: FlowTrace) -> bool:
     return trace.flow.traffic == "kernel" and trace.connected_ns is not None
 
 
-def _left(trace: FlowTrace) -> tuple[Integers, Integers]:
+def _send_times(trace: FlowTrace) -> tuple[Integers, Integers]:
     """Return the earliest send time of the newest byte that each ACK acknowledges, and the record that released it."""
     newest = np.maximum.accumulate(trace.snd_nxt)
     before = np.searchsorted(newest, trace.una_after, side="left") - 1

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from howdah.errors import HowdahError
 from howdah.extension import Extension, extensions
 from howdah.hooks import MeasureEntry
@@ -16,12 +18,12 @@ from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, detector_rows, exit_rows, find_startup
 from howdah.measure.growth import growth_end_rows
-from howdah.measure.held import Together, collect, held_rows, is_told, together_rows
+from howdah.measure.held import GroupHoldings, collect, has_kernel_report, held_rows, holding_rows
 from howdah.measure.host_processor import processor_host_rows
 from howdah.measure.limit import limit_rows
 from howdah.measure.measured import Measured, background_rows, forward, load, role_rows
 from howdah.measure.opening import extreme_rows, jump_rows, opening_rows, reach_rows
-from howdah.measure.own_stack import own_stack_rows, unseen
+from howdah.measure.own_stack import own_stack_rows, unseen_metrics
 from howdah.measure.processor import processor_rows
 from howdah.measure.queue import link_rows
 from howdah.measure.receiver import receiver_rows
@@ -48,41 +50,25 @@ def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -
     ``data`` are the tables if they have been read already. Raise HowdahError if they cannot be read.
     """
     data, agent = data or load(directory, plan), agent_or_empty(directory)
-    ends = ends_unseen(data)
-    sheet = Sheet(
-        {
-            "run": plan.run,
-            "engine": plan.engine,
-            "kernel": agent.kernel_release or plan.kernel,
-            "algorithm": plan.algorithm,
-            "receiver": plan.receiver,
-            "repetition": plan.repetition,
-            "axes": plan.axes,
-        },
-        {flow.id: flow.receiver_name for flow in plan.flows if flow.receiver_name != plan.receiver},
-        unseen=unseen(plan) | unseen_at_the_end(data, ends),
-        ends_unseen=ends,
-    )
-    together: dict[str, Together] = {}
+    sheet = _empty_sheet(plan, data, agent)
+    together: dict[str, GroupHoldings] = {}
     for trace in data.traces:
-        if trace.flow.group is not None:
-            if trace.flow.role != BACKGROUND:
-                group.connection_rows(sheet, trace, agent.flow(trace.flow.id))
-                extreme_rows(sheet, trace)
-                jump_rows(sheet, data, trace)
-                gathered = together.setdefault(trace.flow.group, Together())
-                collect(gathered, data, trace, agent.flow(trace.flow.id))
-            continue
-        if trace.flow.role == BACKGROUND:
+        flow = trace.flow
+        if flow.group is not None and flow.role != BACKGROUND:
+            group.connection_rows(sheet, trace, agent.flow(flow.id))
+            extreme_rows(sheet, trace)
+            jump_rows(sheet, data, trace)
+            collect(together.setdefault(flow.group, GroupHoldings()), data, trace, agent.flow(flow.id))
+        elif flow.group is None and flow.role == BACKGROUND:
             background_rows(sheet, plan, trace)
-            continue
-        _flow_rows(sheet, data, trace)
-        outside.compare(sheet, directory, trace.flow, data.info[trace.flow.id], plan.epoch_us * 1000)
+        elif flow.group is None:
+            _flow_rows(sheet, data, trace)
+            outside.compare(sheet, directory, flow, data.info[flow.id], plan.epoch_us * 1000)
     group.group_rows(sheet, plan, agent)
     for name, gathered in together.items():
         first = next(flow for flow in plan.flows if flow.group == name)
-        if is_told(first):
-            together_rows(sheet, GroupOf(name, first.algorithm, first.role), gathered)
+        if has_kernel_report(first):
+            holding_rows(sheet, GroupOf(name, first.algorithm, first.role), gathered)
     _run_rows(sheet, data)
     detector_rows(sheet, data)
     processor_host_rows(sheet, directory, data)
@@ -97,6 +83,24 @@ def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -
     connections = Connections(sheet.connections.table())
     write_connections(directory, connections)
     write_json(directory.metrics, sheet.plain(connections))
+
+
+def _empty_sheet(plan: Plan, data: Measured, agent: AgentRecord) -> Sheet:
+    ends = ends_unseen(data)
+    return Sheet(
+        {
+            "run": plan.run,
+            "engine": plan.engine,
+            "kernel": agent.kernel_release or plan.kernel,
+            "algorithm": plan.algorithm,
+            "receiver": plan.receiver,
+            "repetition": plan.repetition,
+            "axes": plan.axes,
+        },
+        {flow.id: flow.receiver_name for flow in plan.flows if flow.receiver_name != plan.receiver},
+        unseen=unseen_metrics(plan) | unseen_at_the_end(data, ends),
+        ends_unseen=ends,
+    )
 
 
 def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
@@ -219,7 +223,6 @@ def _completion_row(sheet: Sheet, data: Measured, trace: FlowTrace, size_bytes: 
 
 def _run_rows(sheet: Sheet, data: Measured) -> None:
     plan = data.plan
-    path = plan.path
     begin, end = (edge * 1000 for edge in plan.measure_window_us)
     crossing = forward(plan, data.traces)
     used = throughput.utilisation(crossing, data.capacity, begin, end)
@@ -227,8 +230,24 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
     link_rows(sheet, data)
     role_rows(sheet, plan, crossing, data.capacity)
     _utilisation_cross_check(sheet, data, used, begin, end)
+    _queue_peak_rows(sheet, data)
+    _drop_rows(sheet, data)
+    if plan.path.ecn or queues()[plan.path.queue].marks_always:
+        count = _counted(data.bottleneck, "marks_packets")
+        sheet.add(None, "bottleneck_marks_packets", count, "the queue was not read")
+    measured = [trace for trace in data.traces if trace.flow.role != BACKGROUND]
+    if len(measured) > 1:
+        span = throughput.common_span_ns(measured)
+        rates = [throughput.goodput_bits_per_second(trace, *span) or 0.0 for trace in measured] if span else []
+        jain = throughput.jain_index(rates)
+        sheet.add(None, "jain_index", jain, "the flows were never active together, or moved nothing")
+
+
+def _queue_peak_rows(sheet: Sheet, data: Measured) -> None:
+    path = data.plan.path
     flows = [(trace, data.info[trace.flow.id]) for trace in data.traces]
-    peak = queue.queue_peak(flows, data.bottleneck, path.rate_bits_per_second, path.frame_bytes, _is_fifo(plan))
+    is_fifo = _is_fifo(data.plan)
+    peak = queue.queue_peak(flows, data.bottleneck, path.rate_bits_per_second, path.frame_bytes, is_fifo)
     best = peak.sampled_bytes if peak.sampled_bytes is not None else peak.by_rtt_bytes
     sheet.add(None, "queue_peak_bytes", best, "neither the queue nor an RTT was measured")
     if peak.sampled_bytes is not None and peak.by_rtt_bytes is not None:
@@ -239,35 +258,36 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
             peak.agree,
             f"the queue's counter and the longest RTT differ by more than {peak.tolerance_bytes:.0f} bytes",
         )
-    drops = data.bottleneck["drops_packets"] if data.bottleneck.has("drops_packets") else None
-    total = int(drops[-1] - drops[0]) if drops is not None else None
-    sheet.add(None, "bottleneck_drops_packets", total, "the queue was not read")
+
+
+def _drop_rows(sheet: Sheet, data: Measured) -> None:
+    """Add the drops of every place that may drop packets, if the path has it."""
+    path = data.plan.path
+    dropped = _counted(data.bottleneck, "drops_packets")
+    sheet.add(None, "bottleneck_drops_packets", dropped, "the queue was not read")
     if path.policer is not None:
-        held = data.policer
-        policed = (
-            int(held["drops_packets"][-1] - held["drops_packets"][0]) if held and held.has("drops_packets") else None
-        )
-        sheet.add(None, "policer_drops_packets", policed, "the policer's counters were not read")
+        dropped = _counted(data.policer, "drops_packets")
+        sheet.add(None, "policer_drops_packets", dropped, "the policer's counters were not read")
     if data.host_queues:
-        own = [each for each in data.host_queues.values() if each.has("drops_packets")]
-        refused = sum(int(each["drops_packets"][-1] - each["drops_packets"][0]) for each in own) if own else None
-        sheet.add(None, "host_queue_drops_packets", refused, "the senders' queues were not read")
+        dropped = _sum_of_known(_counted(each, "drops_packets") for each in data.host_queues.values())
+        sheet.add(None, "host_queue_drops_packets", dropped, "the senders' queues were not read")
     if path.delay_limit_packets is not None:
-        read = [line for line in data.lines_ahead if line.has("drops_packets")]
-        lost = sum(int(line["drops_packets"][-1] - line["drops_packets"][0]) for line in read) if read else None
-        sheet.add(None, "delay_line_drops_packets", lost, "the delay lines were not read")
+        dropped = _sum_of_known(_counted(line, "drops_packets") for line in data.lines_ahead)
+        sheet.add(None, "delay_line_drops_packets", dropped, "the delay lines were not read")
     ratio = queue.drop_ratio(data.bottleneck)
     sheet.add(None, "bottleneck_drop_ratio", ratio, "the queue was not read, or nothing came to it")
-    if plan.path.ecn or queues()[plan.path.queue].marks_always:
-        marks = data.bottleneck["marks_packets"] if data.bottleneck.has("marks_packets") else None
-        count = int(marks[-1] - marks[0]) if marks is not None else None
-        sheet.add(None, "bottleneck_marks_packets", count, "the queue was not read")
-    measured = [trace for trace in data.traces if trace.flow.role != BACKGROUND]
-    if len(measured) > 1:
-        span = throughput.common_span_ns(measured)
-        rates = [throughput.goodput_bits_per_second(trace, *span) or 0.0 for trace in measured] if span else []
-        jain = throughput.jain_index(rates)
-        sheet.add(None, "jain_index", jain, "the flows were never active together, or moved nothing")
+
+
+def _counted(readings: Samples | None, name: str) -> int | None:
+    """Return a counter's growth from the first reading to the last; None if it was not read."""
+    if readings is None or not readings.has(name):
+        return None
+    return int(readings[name][-1] - readings[name][0])
+
+
+def _sum_of_known(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _utilisation_cross_check(sheet: Sheet, data: Measured, used: float | None, begin: int, end: int) -> None:

@@ -85,7 +85,7 @@ def tcp_info_samples(table: pa.Table, flows: list[int], end: str) -> dict[int, S
     """Return the readings of one end (``sender`` or ``receiver``) of each flow, in the order of the table."""
     table = _where(table, {"end": end})
     order = np.argsort(table["flow"].to_numpy(), kind="stable")
-    columns = {name: column[order] for name, column in _integers(table).items()}
+    columns = {name: column[order] for name, column in _integer_columns(table).items()}
     # With another type, each search copies all.
     ids = np.array(flows, dtype=np.int64)
     edges = (np.searchsorted(columns["flow"], ids, side=side).tolist() for side in ("left", "right"))
@@ -95,19 +95,19 @@ def tcp_info_samples(table: pa.Table, flows: list[int], end: str) -> dict[int, S
 
 def qdisc_samples(table: pa.Table, node: str, interface: str, handle: str) -> Samples:
     """Return the readings of one queue."""
-    columns = _integers(_where(table, {"node": node, "interface": interface, "handle": handle}))
+    columns = _integer_columns(_where(table, {"node": node, "interface": interface, "handle": handle}))
     return Samples(columns["time_ns"], columns)
 
 
 def interface_samples(table: pa.Table, node: str, interface: str) -> Samples:
     """Return the readings of one interface."""
-    columns = _integers(_where(table, {"node": node, "interface": interface}))
+    columns = _integer_columns(_where(table, {"node": node, "interface": interface}))
     return Samples(columns["time_ns"], columns)
 
 
 def node_samples(table: pa.Table, node: str) -> Samples:
     """Return the readings of one node, from a table with one row per reading and node."""
-    columns = _integers(_where(table, {"node": node}))
+    columns = _integer_columns(_where(table, {"node": node}))
     return Samples(columns["time_ns"], columns)
 
 
@@ -119,8 +119,7 @@ def _where(table: pa.Table, where: dict[str, str]) -> pa.Table:
     return table
 
 
-def _integers(table: pa.Table) -> dict[str, Integers]:
-    """Return the columns of integers and booleans."""
+def _integer_columns(table: pa.Table) -> dict[str, Integers]:
     columns: dict[str, Integers] = {}
     for name in table.schema.names:
         column = table[name]

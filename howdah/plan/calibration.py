@@ -43,38 +43,12 @@ def calibration(
     drained.
     """
     part_bytes = _part(path)
-    drain_us = min(path.forward_queue_us, MOST_FILLED_US)
-    crossing = [pair for pair in pairs if network.bottleneck_ends(*pair)]
+    crossing = list(dict.fromkeys(pair for pair in pairs if network.bottleneck_ends(*pair)))
     rtt_us = max(delays.of_host[receiver] + delays.of_host[sender] for sender, receiver in pairs)
-    extra_us = varying.forward_largest_us + varying.reverse_largest_us
-    filled_bytes = part_bytes or path.buffer_bytes
-    fill_us = _fill_us(path, filled_bytes, len({sender for sender, _ in crossing}))
-    measured = len(dict.fromkeys(crossing))
-    slow_us = PROBES * max(measured * path.probe_gap_us(measured) - PROBE_EVERY_US, 0)
-    phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + fill_us + slow_us
-    settle_us = SETTLE_US + rtt_us + drain_us
-    if path.policer is not None:
-        phase_us += path.policer.measuring_us
-        settle_us += path.policer.full_us  # the last train leaves the bucket empty
-    if path.jitter is not None:
-        phase_us += path.jitter.measuring_us
-    linger_us = SETTLE_US + extra_us + path.leaving_us(rtt_us) + (SEPARATE_US if several_clocks else 0)
-    linger_us += PUT_AWAY_US * ((1 << processor_shift) - 1)
-    targets = []
-    for sender, receiver in dict.fromkeys(crossing):
-        ends = (network.access_link(sender).at(sender), network.access_link(receiver).at(receiver))
-        targets.append(
-            CalibrationTarget(
-                sender=sender,
-                receiver=receiver,
-                sender_address=bare(ends[0].second_address or ends[0].address),
-                receiver_address=bare(ends[1].second_address or ends[1].address),
-                forward_delay_us=delays.of_host[receiver],
-                reverse_delay_us=delays.of_host[sender],
-                variation_us=varying.forward_largest_us,
-                variation_reverse_us=varying.reverse_largest_us,
-            )
-        )
+    phase_us = _phase_us(path, rtt_us, part_bytes or path.buffer_bytes, crossing)
+    settle_us = _settle_us(path, rtt_us)
+    linger_us = SETTLE_US + varying.forward_largest_us + varying.reverse_largest_us + path.leaving_us(rtt_us)
+    linger_us += (SEPARATE_US if several_clocks else 0) + PUT_AWAY_US * ((1 << processor_shift) - 1)
     bottleneck = network.bottleneck_ends(*pairs[0])
     assert bottleneck is not None  # endpoints() refused flows that do not cross it
     return Calibration(
@@ -89,13 +63,45 @@ def calibration(
         bottleneck_node=bottleneck[0].node,
         bottleneck_interface=bottleneck[0].name,
         bottleneck_handle=LEAF_HANDLE,
-        targets=targets,
+        targets=[_target(network, delays, varying, *pair) for pair in crossing],
         buffer_unknown=_unknown(path, queues[0]),
         train_rate_bits_per_second=_slower(path),
         train_packets=_train(path, queues),
         early_us=scenario.path.early_us,
         part_bytes=part_bytes,
         overhead_bytes=path.tunnel_bytes,
+    )
+
+
+def _phase_us(path: Path, rtt_us: int, filled_bytes: int, crossing: list[tuple[str, str]]) -> int:
+    """Return how long one calibration between the pairs of hosts may take."""
+    slow_us = PROBES * max(len(crossing) * path.probe_gap_us(len(crossing)) - PROBE_EVERY_US, 0)
+    fill_us = _fill_us(path, filled_bytes, len({sender for sender, _ in crossing}))
+    phase_us = 2_000_000 + 6 * rtt_us + 3 * _drain_us(path) + fill_us + slow_us
+    phase_us += path.policer.measuring_us if path.policer is not None else 0
+    return phase_us + (path.jitter.measuring_us if path.jitter is not None else 0)
+
+
+def _settle_us(path: Path, rtt_us: int) -> int:
+    """Return the silence after a calibration, which ends with all queues empty and the policer's bucket full."""
+    return SETTLE_US + rtt_us + _drain_us(path) + (path.policer.full_us if path.policer is not None else 0)
+
+
+def _drain_us(path: Path) -> int:
+    return min(path.forward_queue_us, MOST_FILLED_US)
+
+
+def _target(network: Network, delays: Delays, varying: Schedule, sender: str, receiver: str) -> CalibrationTarget:
+    near, far = network.access_link(sender).at(sender), network.access_link(receiver).at(receiver)
+    return CalibrationTarget(
+        sender=sender,
+        receiver=receiver,
+        sender_address=bare(near.second_address or near.address),
+        receiver_address=bare(far.second_address or far.address),
+        forward_delay_us=delays.of_host[receiver],
+        reverse_delay_us=delays.of_host[sender],
+        variation_us=varying.forward_largest_us,
+        variation_reverse_us=varying.reverse_largest_us,
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from howdah.errors import ProfileError
@@ -12,23 +13,24 @@ from howdah.plan.calibration import calibration
 from howdah.plan.division import divide
 from howdah.plan.event import Event, StartFlow, StopFlow
 from howdah.plan.exchange import with_host_queues
-from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
+from howdah.plan.flow import endpoints, host_delays, resolve_flows, run_algorithm
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.kept import PerturbationRecord
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.link import facts, find_link
 from howdah.plan.memory import Sizes, sizes, with_captures
-from howdah.plan.middlebox import middlebox, through
+from howdah.plan.middlebox import middlebox, with_middlebox
 from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
-from howdah.plan.plan import Collect, Flow, Host, Plan, RealTime
+from howdah.plan.plan import Calibration, Collect, Flow, Host, Plan, Processor, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
-from howdah.plan.queue import check_drains, check_kernels, forward_buffer, policed, reverse_buffer
+from howdah.plan.queue import check_drains, check_kernels, forward_buffer, reverse_buffer, with_policer
 from howdah.plan.receiver import (
+    Receivers,
     ack_filters,
     acknowledge_at_once,
     find_receivers,
@@ -40,6 +42,7 @@ from howdah.plan.schedule import Schedule, schedule
 from howdah.plan.sender import core_parameters, sender_record
 from howdah.plan.shaping import Shaping, find_hops, shape
 from howdah.plan.stack import name_stacks, receiver_name
+from howdah.plan.step import Operation
 from howdah.plan.sysctl import host_settings, kernel_settings
 from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
@@ -60,14 +63,44 @@ USER_SPACE_SLOWDOWN = 10
 WALL_CLOCK_BASE_S = 120.0
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """The resolved parts of a plan, in the order in which they depend on each other."""
+
+    cell: Cell
+    engine: str
+    kind: Traits
+    real_time: RealTime | None
+    processor_shift: int | None
+    network: Network
+    topology_arguments: dict[str, int]
+    perturbation: Perturbation
+    pairs: list[tuple[str, str]]
+    flows: list[Flow]
+    receivers: Receivers
+    processors: list[Processor]
+    path: Path
+    size: Sizes
+    shaping: Shaping
+    calibration: Calibration
+
+
 def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = None) -> Plan:
     """Return the plan of one run; ``engine`` and ``kernel`` override the profile's. Raise ProfileError.
 
     The result depends only on the arguments, the topology's file and this package.
     """
     cell = expand(cell)
+    parts = _resolve(cell, engine or cell.scenario.engine, kernel)
+    whole = _assemble(parts, kernel)
+    whole = as_model(cell, dataclasses.replace(whole, collect=_available_collectors(whole)))
+    divided = divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
+    check_kernels(cell, divided)
+    return with_host_queues(cell, parts.network, tune(divided, parts.receivers))
+
+
+def _resolve(cell: Cell, engine: str, kernel: str | None) -> _Parts:
     scenario = cell.scenario
-    engine = engine or scenario.engine
     if engine not in engines():
         raise ProfileError(f"there is no engine called {engine!r}", hint=f"The engines are {known_engines(engine)}.")
     real_time = _real_time(cell, traits(engine))
@@ -91,8 +124,9 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     varying = schedule(cell, perturbation, timetable(cell), kind)
     links = (find_link(cell, "link", kind), find_link(cell, "reverse_link", kind))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
-    path = through(dataclasses.replace(path, link=facts(links[0]), reverse_link=facts(links[1])), middlebox(cell, kind))
-    path = policed(scenario.path, path, several_kernels=scenario.split or kind.several_machines)
+    path = dataclasses.replace(path, link=facts(links[0]), reverse_link=facts(links[1]))
+    path = with_middlebox(path, middlebox(cell, kind))
+    path = with_policer(scenario.path, path, several_kernels=scenario.split or kind.several_machines)
     check_drains(cell, path)
     added_us = varying.forward_largest_us + varying.reverse_largest_us
     size = sizes(path, flows, scenario.duration, added_us, fixed_send_buffers=scenario.host.tcp_wmem == FIXED)
@@ -102,72 +136,100 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         several_clocks=kind.several_machines,
         processor_shift=processor_shift or 0,
     )
-    builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
+    return _Parts(
+        cell=cell,
+        engine=engine,
+        kind=kind,
+        real_time=real_time,
+        processor_shift=processor_shift,
+        network=network,
+        topology_arguments=topology_arguments,
+        perturbation=perturbation,
+        pairs=pairs,
+        flows=flows,
+        receivers=receivers,
+        processors=processors,
+        path=path,
+        size=size,
+        shaping=shaping,
+        calibration=measured,
+    )
+
+
+def _assemble(parts: _Parts, kernel: str | None) -> Plan:
+    """Return the plan for one kernel with all collectors that the profile names."""
+    cell, kind, network, path, flows = parts.cell, parts.kind, parts.network, parts.path, parts.flows
+    scenario, measured = cell.scenario, parts.calibration
     setup_us = VIRTUAL_SETUP_US if kind.exact_uptime else REAL_SETUP_US
     window = scenario.measure.window
-    collected = _collect(cell, network, size, flows)
-    kernel_parameters = {f"{a.module}.{key}": value for a in builtin.values() for key, value in a.parameters.items()}
-    if not scenario.host.ipv6:
-        kernel_parameters["ipv6.disable"] = "1"
-    whole = Plan(
+    collected = _collect(cell, network, parts.size, flows)
+    return Plan(
         profile=cell.profile,
         run=cell.run,
-        engine=engine,
-        kernel=engine if kind.several_machines else _kernel(cell, kernel),
+        engine=parts.engine,
+        kernel=parts.engine if kind.several_machines else _kernel(cell, kernel),
         axes=dict(cell.axes),
-        algorithm=spoken_of(cell, flows),
+        algorithm=run_algorithm(cell, flows),
         repetition=cell.repetition,
         seed=scenario.seed,
-        perturbation=_perturbation_record(scenario, perturbation),
+        perturbation=_perturbation_record(scenario, parts.perturbation),
         topology=network.name,
         hosts=[_host(network, node) for node in network.roles],
         path=path,
         flows=flows,
-        operations=[
-            *kernel_settings(cell, size, len(flows)),
-            *acknowledge_at_once(wire(network, cell, pairs), receivers),
-            *receiver_settings(receivers),
-            *host_settings(cell, network, size, len(flows)),
-            *shaping.operations,
-            *ack_filters(cell, network, receivers, shaping.operations),
-            *install(processors),
-        ],
-        timeline=_timeline(flows, shaping),
+        operations=_operations(parts),
+        timeline=_timeline(flows, parts.shaping),
         calibration=measured,
         collect=collected,
         modules=[str(cell.absolute(module.file, "modules", index)) for index, module in enumerate(scenario.modules)],
         module_builds=module_builds(cell),
-        module_parameters={
-            entry.module: dict(entry.parameters)
-            for entry in cell.algorithms.values()
-            if entry.module and entry.parameters and not entry.builtin
-        }
-        | core_parameters(cell),
-        kernel_parameters=kernel_parameters,
+        module_parameters=_module_parameters(cell),
+        kernel_parameters=_kernel_parameters(cell),
         traits=kind,
-        required_modules=required_modules(cell, flows, receivers, processors),
+        required_modules=required_modules(cell, flows, parts.receivers, parts.processors),
         own_algorithms=own_algorithms(cell),
         # The same with and without calibration: it determines the phases of the kernel's ticks and timers at time zero.
         epoch_us=setup_us + measured.phase_us + measured.settle_us,
         duration_us=scenario.duration,
-        guest_memory_bytes=with_captures(size.guest_memory_bytes, len(collected.pcap)),
+        guest_memory_bytes=with_captures(parts.size.guest_memory_bytes, len(collected.pcap)),
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
-        processor_shift=processor_shift,
-        real_time=real_time,
+        processor_shift=parts.processor_shift,
+        real_time=parts.real_time,
         own_kernel=_own_kernel(cell, kind),
-        machine_kernels=_machine_kernels(cell, engine, kind),
+        machine_kernels=_machine_kernels(cell, parts.engine, kind),
         measure_cwnd_packets=scenario.measure.reach,
-        topology_arguments=topology_arguments,
+        topology_arguments=parts.topology_arguments,
         receiver=receiver_name(cell),
         sender=sender_record(scenario),
-        processors=processors,
+        processors=parts.processors,
         parameter_places=cell.parameter_places() | program_places(cell, flows),
     )
-    whole = as_model(cell, dataclasses.replace(whole, collect=_of_what_is_there(whole)))
-    divided = divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
-    check_kernels(cell, divided)
-    return with_host_queues(cell, network, tune(divided, receivers))
+
+
+def _operations(parts: _Parts) -> list[Operation]:
+    """Return what builds the network, in order; the profile's own settings of hosts override those of receivers."""
+    cell, network, receivers, connections = parts.cell, parts.network, parts.receivers, len(parts.flows)
+    return [
+        *kernel_settings(cell, parts.size, connections),
+        *acknowledge_at_once(wire(network, cell, parts.pairs), receivers),
+        *receiver_settings(receivers),
+        *host_settings(cell, network, parts.size, connections),
+        *parts.shaping.operations,
+        *ack_filters(cell, network, receivers, parts.shaping.operations),
+        *install(parts.processors),
+    ]
+
+
+def _kernel_parameters(cell: Cell) -> dict[str, str]:
+    builtin = [entry for entry in cell.algorithms.values() if entry.builtin]
+    found = {f"{entry.module}.{key}": value for entry in builtin for key, value in entry.parameters.items()}
+    return found if cell.scenario.host.ipv6 else found | {"ipv6.disable": "1"}
+
+
+def _module_parameters(cell: Cell) -> dict[str, dict[str, str]]:
+    loaded = [entry for entry in cell.algorithms.values() if entry.module and entry.parameters and not entry.builtin]
+    return {str(entry.module): dict(entry.parameters) for entry in loaded} | core_parameters(cell)
 
 
 def _network(cell: Cell) -> tuple[Network, dict[str, int]]:
@@ -192,59 +254,62 @@ def _network(cell: Cell) -> tuple[Network, dict[str, int]]:
 
 def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hops: list[Hop]) -> Path:
     """Resolve the path. The buffer is a multiple of the *nominal* BDP: a perturbed RTT does not change the buffer."""
-    asked = scenario.path
-    frame = asked.frame_bytes
-    forward, reverse = perturbation.delay_us(asked.forward_delay_us), perturbation.delay_us(asked.reverse_delay_us)
-    bdp = int(exact_bdp(asked.rate, forward + reverse))
-    mss = asked.mtu - STAMPED_TCP_BYTES
-    (size_bytes, packets), (reverse_bytes, reverse_packets) = forward_buffer(asked, frame), reverse_buffer(asked, frame)
+    section = scenario.path
+    frame = section.frame_bytes
+    forward, reverse = (
+        perturbation.delay_us(nominal_us) for nominal_us in (section.forward_delay_us, section.reverse_delay_us)
+    )
+    bdp = int(exact_bdp(section.rate, forward + reverse))
+    mss = section.mtu - STAMPED_TCP_BYTES
+    size_bytes, packets = forward_buffer(section, frame)
+    reverse_bytes, reverse_packets = reverse_buffer(section, frame)
     return Path(
-        rate_bits_per_second=asked.rate,
-        reverse_rate_bits_per_second=asked.reverse_rate,
+        rate_bits_per_second=section.rate,
+        reverse_rate_bits_per_second=section.reverse_rate,
         forward_delay_us=forward,
         reverse_delay_us=reverse,
         rtt_us=forward + reverse,
         buffer_bytes=size_bytes,
         buffer_packets=packets,
-        reverse_queue=asked.reverse_queue.kind,
+        reverse_queue=section.reverse_queue.kind,
         bdp_bytes=bdp,
         bdp_packets=bdp // frame,
-        mtu_bytes=asked.mtu,
+        mtu_bytes=section.mtu,
         mss_bytes=mss,
         frame_bytes=frame,
-        capacity_goodput_bits_per_second=asked.rate * mss / frame,
-        sender_interface_bits_per_second=asked.sender_interface,
-        gso_max_segs=asked.gso_max_segs,
-        loss_ratio=float(asked.loss),
-        delay_variation=varying.record(asked.delay_variation),
-        queue=asked.queue.kind,
-        ecn=asked.ecn,
+        capacity_goodput_bits_per_second=section.rate * mss / frame,
+        sender_interface_bits_per_second=section.sender_interface,
+        gso_max_segs=section.gso_max_segs,
+        loss_ratio=float(section.loss),
+        delay_variation=varying.record(section.delay_variation),
+        queue=section.queue.kind,
+        ecn=section.ecn,
         hops=hops,
-        early_us=asked.early_us,
-        reorder_ratio=float(asked.reorder.share_of_all) if asked.reorder else 0.0,
+        early_us=section.early_us,
+        reorder_ratio=float(section.reorder.share_of_all) if section.reorder else 0.0,
         least_added_us=varying.least_us,
         rate_steps=[list(step) for step in varying.other.rate],
         forward_loss_steps=[list(step) for step in varying.other.forward_loss],
         reverse_loss_steps=[list(step) for step in varying.other.reverse_loss],
-        carried_bits_per_second=_carried(scenario, varying),
-        tick_us=asked.tick or 0,
+        carried_bits_per_second=_carried_bits_per_second(scenario, varying),
+        tick_us=section.tick or 0,
         reverse_buffer_bytes=reverse_bytes,
         reverse_buffer_packets=reverse_packets,
-        loss_burst_packets=asked.loss_burst,
-        reverse_loss_ratio=float(asked.reverse_loss),
-        reverse_loss_burst_packets=asked.reverse_loss_burst,
+        loss_burst_packets=section.loss_burst,
+        reverse_loss_ratio=float(section.reverse_loss),
+        reverse_loss_burst_packets=section.reverse_loss_burst,
         jitter=varying.jitter,
-        delay_limit_packets=asked.delay_limit,
+        delay_limit_packets=section.delay_limit,
         reverse_rate_steps=[list(step) for step in varying.other.reverse_rate],
     )
 
 
-def _carried(scenario: Scenario, varying: Schedule) -> int:
+def _carried_bits_per_second(scenario: Scenario, varying: Schedule) -> int:
     """Return the highest rate of all flows together: over the bottleneck, the other hops, and in reverse."""
-    asked = scenario.path
-    hops = sum(hop.rate for hop in asked.hops) if scenario.background else 0
-    back = asked.reverse_rate or 0 if any(flow.direction == "reverse" for flow in scenario.background) else 0
-    return max([asked.rate, *(rate for _, rate in varying.other.rate)]) + hops + back
+    section = scenario.path
+    hops = sum(hop.rate for hop in section.hops) if scenario.background else 0
+    back = section.reverse_rate or 0 if any(flow.direction == "reverse" for flow in scenario.background) else 0
+    return max([section.rate, *(rate for _, rate in varying.other.rate)]) + hops + back
 
 
 def _perturbation_record(scenario: Scenario, perturbation: Perturbation) -> PerturbationRecord:
@@ -273,33 +338,33 @@ def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
 
 
 def _collect(cell: Cell, network: Network, size: Sizes, flows: list[Flow]) -> Collect:
-    asked = cell.scenario.collect
+    section = cell.scenario.collect
     names = [f"{end.node}:{end.name}" for link in network.links for end in (link.a, link.b)]
-    for index, name in enumerate(asked.pcap):
+    for index, name in enumerate(section.pcap):
         if name not in names:
             hint = f"the interfaces are {', '.join(names)}"
             raise ProfileError(f"there is no interface {name!r}", where=cell.place("collect", "pcap", index), hint=hint)
     return Collect(
-        tcp_probe=asked.tcp_probe,
-        intervals_us=asked.intervals_us,
-        ss=asked.ss,
+        tcp_probe=section.tcp_probe,
+        intervals_us=section.intervals_us,
+        ss=section.ss,
         # A qlog is only the stack's claim, so its host's packets are captured as well. For a TCP that is not the
         # kernel's, the capture is the only record.
         pcap=list(
             dict.fromkeys(
-                [*asked.pcap, *(_access(network, flow.sender) for flow in flows if flow.quic or flow.sender_stack)]
+                [*section.pcap, *(_access(network, flow.sender) for flow in flows if flow.quic or flow.sender_stack)]
             )
         ),
         trace_buffer_bytes=size.trace_buffer_bytes,
-        slow_start=asked.slow_start,
-        cpu=asked.cpu,
+        slow_start=section.slow_start,
+        cpu=section.cpu,
     )
 
 
-def _of_what_is_there(plan: Plan) -> Collect:
+def _available_collectors(plan: Plan) -> Collect:
     """Remove the collectors of features that the plan lacks."""
-    asked = {name: registered()[name].collector for name in plan.collect.intervals_us}
-    return plan.collect.at(**{name: None for name, kind in asked.items() if not kind.planned_for(plan)})
+    collectors = {name: registered()[name].collector for name in plan.collect.intervals_us}
+    return plan.collect.at(**{name: None for name, kind in collectors.items() if not kind.planned_for(plan)})
 
 
 def _access(network: Network, host: str) -> str:
@@ -330,22 +395,22 @@ def _own_kernel(cell: Cell, kind: Traits) -> OwnKernel | None:
 
 def _machine_kernels(cell: Cell, engine: str, kind: Traits) -> dict[str, str] | None:
     """Return the kernel of each machine. Raise ProfileError if some are named and the engine has no such machines."""
-    asked = cell.scenario.machines.kernels()
-    if asked and not kind.several_machines:
-        role = next(iter(asked))
+    kernels = cell.scenario.machines.kernels()
+    if kernels and not kind.several_machines:
+        role = next(iter(kernels))
         what = f"the {engine} engine has no {role} machine to choose by its kernel"
         raise ProfileError(
             what, where=cell.place("machines", role, "kernel"), hint="run it on several machines: --engine machines"
         )
-    return asked or None
+    return kernels or None
 
 
-def _kernel(cell: Cell, asked: str | None) -> str:
+def _kernel(cell: Cell, name: str | None) -> str:
     """Return the name of a kernel, or the absolute path of its tree; a relative path starts where it was written."""
-    if asked is not None:
-        where = f"--kernel {asked[:60]}"
-        check_kernel_name(asked, where)
-        return str(written_path(FilePath.cwd(), asked, where).resolve()) if "/" in asked else asked
+    if name is not None:
+        where = f"--kernel {name[:60]}"
+        check_kernel_name(name, where)
+        return str(written_path(FilePath.cwd(), name, where).resolve()) if "/" in name else name
     kernel = cell.scenario.kernel
     return str(cell.absolute(kernel, "kernel")) if "/" in kernel else kernel
 

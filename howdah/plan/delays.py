@@ -108,21 +108,21 @@ def delay_lines(
 ) -> list[DelayLine]:
     """Return the delay lines, those towards receivers first. ``links`` are the traces of both directions, if any."""
     lines = []
-    asked = cell.scenario.path
+    section = cell.scenario.path
     for role, steps, largest in (
         ("receiver", varying.forward, varying.forward_largest_us),
         ("sender", varying.reverse, varying.reverse_largest_us),
     ):
         ahead = role == "receiver"
         loss = path.losses(ahead=ahead)
-        overtake = asked.reorder if ahead else None
+        overtake = section.reorder if ahead else None
         for host in network.nodes(role):
             held_us = delays.of_host[host] + largest
             within_us = max(held_us, path.rtt_us)
             peaks = [most_bytes(link, within_us) for link in links if link is not None]
             bdp = max([path.largest_bdp_bytes(within_us), *peaks])
             buffer = path.buffer_bytes + (path.reverse_buffer_bytes or 0) + sum(hop.buffer_bytes for hop in path.hops)
-            table = varying.table if varying.jitter and varying.jitter.way(ahead=ahead) else None
+            table = varying.table if varying.jitter and varying.jitter.applies(ahead=ahead) else None
             random = bool(loss.ratio or loss.steps or overtake or table)
             line = DelayLine(
                 host=host,
@@ -136,9 +136,9 @@ def delay_lines(
                 ends_us=cell.scenario.duration,
                 least_limit_packets=path.delay_limit_packets if ahead else None,
                 table=table,
+                reorder_ratio=float(overtake.share) if overtake else 0.0,
+                reorder_gap=overtake.gap if overtake else 0,
             )
-            if overtake is not None:
-                line = dataclasses.replace(line, reorder_ratio=float(overtake.share), reorder_gap=overtake.gap)
             lines.append(line)
     return lines
 

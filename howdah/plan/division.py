@@ -19,7 +19,7 @@ from howdah.profile import Cell
 
 MOST_PARTS = 8  # WIRE_MOST_PARTS of modules/wire/wire.h
 # Fields of flows whose ends must be in one kernel.
-_WHOLE = {
+_OF_ONE_KERNEL = {
     "program": "programs",
     "http": "HTTP",
     "exchange": "transactions",
@@ -60,7 +60,7 @@ def divide(cell: Cell, plan: Plan, find_kernel: FindKernel) -> Plan:
     for number, (kernel, hosts) in enumerate(of_kernel.items(), 1):
         parts.append(Part("receivers" if len(of_kernel) == 1 else f"receivers-{number}", kernel, hosts))
     divided = dataclasses.replace(plan, kernel=sender, parts=parts)
-    _check(cell, divided, where)
+    _check_divisible(cell, divided, where)
     return divided
 
 
@@ -74,27 +74,25 @@ def _place(cell: Cell) -> str:
 
 
 def _receiver_kernels(cell: Cell, plan: Plan, find_kernel: FindKernel) -> dict[str, str]:
-    """Return the kernel of each host on the receivers' side."""
     scenario = cell.scenario
     usual = plan.kernel
     if scenario.receiver.kernel:
         usual = find_kernel(scenario.receiver.kernel, ("receiver", "kernel"))
     found = {host.name: usual for host in plan.hosts if host.role == "receiver"}
-    asked: dict[str, str] = {}
+    kernels: dict[str, str] = {}
     for index, (flow, written) in enumerate(zip(plan.flows, scenario.every_flow, strict=True)):
         place = (*scenario.place_of(index), "receiver_kernel")
         named = getattr(written, "receiver_kernel", None)
         kernel = find_kernel(named, place) if named else usual
         host = flow.ends[1]
-        if asked.setdefault(host, kernel) != kernel:
+        if kernels.setdefault(host, kernel) != kernel:
             what = f"{flow.name} and an earlier flow share {host}, which has one kernel"
             raise ProfileError(what, where=cell.place(*place), hint="give them hosts of their own")
         found[host] = kernel
     return found
 
 
-def _check(cell: Cell, plan: Plan, where: str) -> None:
-    """Raise ProfileError for the first thing that cannot be divided between kernels."""
+def _check_divisible(cell: Cell, plan: Plan, where: str) -> None:
     if len(plan.parts) > MOST_PARTS:
         raise ProfileError(f"{len(plan.parts)} kernels are asked for; {MOST_PARTS} can run together", where=where)
     if cell.scenario.path.reorder is not None:
@@ -131,7 +129,7 @@ def _check(cell: Cell, plan: Plan, where: str) -> None:
 
 
 def _check_flow(cell: Cell, index: int, flow: Flow) -> None:
-    whole = next((words for name, words in _WHOLE.items() if getattr(flow, name) is not None), None)
+    whole = next((words for name, words in _OF_ONE_KERNEL.items() if getattr(flow, name) is not None), None)
     if whole is None and flow.kind.single and flow.sink_kind.single:
         return
     what = f"{flow.name}: the ends of {whole or flow.traffic} must be in one kernel"

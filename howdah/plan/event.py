@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from howdah.codec import planned
-from howdah.plan.step import BuiltNetwork, PlanStep, ReadAsWritten, read_step
+from howdah.plan.step import BuiltNetwork, JsonForm, PlanStep, read_step
 
 
 class PlannedChange(PlanStep):
@@ -58,7 +58,7 @@ class StopFlow(FlowChange):
 
 
 @planned
-class Event(ReadAsWritten):
+class Event(JsonForm):
     """A change at a time, counted from the epoch."""
 
     has_time: ClassVar[bool] = True

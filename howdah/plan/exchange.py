@@ -29,22 +29,22 @@ def with_host_queues(cell: Cell, network: Network, plan: Plan) -> Plan:
     """Return the plan with the senders' queues. Raise ProfileError if the senders' interfaces have no rate, so that no
     packet would queue, or if the run has several kernels.
     """
-    asked = cell.scenario.sender.queue
-    if asked.discipline is Pfifo:
+    section = cell.scenario.sender.queue
+    if section.discipline is Pfifo:
         return plan
     where = cell.place("sender", "queue")
     if plan.path.sender_interface_bits_per_second is None:
-        what = f"nothing waits in {asked.kind}: the senders' interfaces are infinitely fast"
+        what = f"nothing waits in {section.kind}: the senders' interfaces are infinitely fast"
         raise ProfileError(what, where=where, hint="give path.sender_interface a rate, or leave sender.queue out")
     if plan.parts or plan.traits.several_machines:
-        what = f"{asked.kind} at a sender needs all hosts in one kernel"
+        what = f"{section.kind} at a sender needs all hosts in one kernel"
         raise ProfileError(what, where=where, hint="use engine: uml without split and without kernels of their own")
     operations: list[Operation] = []
     taken, given_back = [], []
     for sender in network.nodes("sender"):
         interface = network.access_link(sender).at(sender)
-        usual = _usual(plan, sender)
-        queue = asked.discipline.for_host(asked.parameters(), usual.limit_packets)
+        usual = _queue_while_measuring(plan, sender)
+        queue = section.discipline.for_host(section.parameters(), usual.limit_packets)
         if isinstance(queue, PfifoFast):
             operations.append(QueueLength(interface.node, interface.name, queue.limit_packets))
         place = (interface.node, interface.name, CLASS_ID)
@@ -56,8 +56,7 @@ def with_host_queues(cell: Cell, network: Network, plan: Plan) -> Plan:
     return dataclasses.replace(plan, operations=plan.operations + operations, timeline=timeline)
 
 
-def _usual(plan: Plan, sender: str) -> Pfifo:
-    """Return the queue of the sender's interface while the path is measured."""
+def _queue_while_measuring(plan: Plan, sender: str) -> Pfifo:
     (found,) = (queue.discipline for queue in plan.queues if (queue.node, queue.handle) == (sender, LEAF_HANDLE))
     assert isinstance(found, Pfifo)
     return found

@@ -46,7 +46,7 @@ def endpoints(cell: Cell, network: Network) -> list[tuple[str, str]]:
         sender = _host(cell, network, index, "sender", flow.sender) or senders[slot % len(senders)]
         receiver = _host(cell, network, index, "receiver", flow.receiver) or receivers[slot % len(receivers)]
         crosses = network.bottleneck_ends(sender, receiver) is not None
-        if not crosses and (index < len(scenario.flows) or not network.way(sender, receiver)):
+        if not crosses and (index < len(scenario.flows) or not network.links_between(sender, receiver)):
             where = cell.place("topology")
             raise ProfileError(f"the way from {sender} to {receiver} does not cross the bottleneck", where=where)
         pairs.append((sender, receiver))
@@ -100,52 +100,37 @@ def resolve_flows(
     virtual_time: bool,
     exact_uptime: bool,
 ) -> list[Flow]:
+    """Return the flows of the profile, then background, in order. Raise ProfileError for one that cannot run."""
     scenario = cell.scenario
-    flows = []
-    port_pair = _port_pairs(cell, pairs, delays, perturbation)
-    for index, (flow, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
-        background = index >= len(scenario.flows)
-        source, sink = traffic_of(cell, flow).ends(virtual_time=virtual_time)
-        direction = getattr(flow, "direction", "forward")
-        sender, receiver = pair if direction == "forward" else pair[::-1]
-        number = index + 1 - (len(scenario.flows) if background else 0)
-        algorithm = cell.algorithms[flow.algorithm or scenario.algorithm]
-        start, stop = _times(flow, perturbation.start_offset_us[index], scenario.duration)
-        if start >= stop:
-            what = f"flow {index + 1} would start at {start} us, perturbed, and ends at {stop} us"
+    flows, measured = [], len(scenario.flows)
+    ports = _port_pairs(cell, pairs, delays, perturbation)
+    for index, (section, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
+        start_us, stop_us = _times(section, perturbation.start_offset_us[index], scenario.duration)
+        if start_us >= stop_us:
+            what = f"flow {index + 1} would start at {start_us} us, perturbed, and ends at {stop_us} us"
             raise ProfileError(what, where=cell.place(*scenario.place_of(index), "start"), hint="start it earlier")
-        generated = flow if isinstance(flow, GeneratedFlowSection) else None
-        if generated and generated.udp and source != "kernel":
-            hint = "run it with the uml engine and its own traffic"
-            what = "datagrams are sent and counted by the in-kernel traffic only"
-            raise ProfileError(what, where=cell.place("groups", generated.origin, "udp"), hint=hint)
-        if generated and generated.udp and generated.udp.packet > scenario.path.mtu:
-            what = f"a packet of {generated.udp.packet} bytes is larger than the path's MTU, {scenario.path.mtu}"
-            raise ProfileError(what, where=cell.place("groups", generated.origin, "udp", "packet"))
-        if generated and generated.http and not virtual_time:
-            hint = "run it with the uml engine"
-            what = "the server takes its congestion control from the kernel's default, which is not ours in real time"
-            raise ProfileError(what, where=cell.place("groups", generated.origin, "http"), hint=hint)
-        moved_us = start - flow.start
-        if generated is None:
-            _require_time(TRAFFIC[source], cell, flow, index, virtual_time=virtual_time)
-        forward, reverse = delays.of_host[receiver], delays.of_host[sender]
-        if generated is None:
-            _require_round_trips(cell, flow, index, stop - start, forward + reverse)
-        if generated is None and flow.opener == "receiver" and TRAFFIC[source].sender_connects:
-            what = f"with {source} it is the sender that connects"
-            hint = "let kernel or python send (traffic.source), or leave opener out"
-            raise ProfileError(what, where=cell.place("flows", index, "opener"), hint=hint)
+        sender, receiver = pair if _is_forward(section) else pair[::-1]
+        forward_us, reverse_us = delays.of_host[receiver], delays.of_host[sender]
+        source, sink = traffic_of(cell, section).ends(virtual_time=virtual_time)
         program = None
-        if generated is None and source == PROGRAM:
-            program = program_of(cell, index, stop_us=stop, start_us=start, exact_uptime=exact_uptime)
-        ports = port_pair[index][0], flow.port or port_pair[index][1]
+        generated = section if isinstance(section, GeneratedFlowSection) else None
+        if generated is not None:
+            _check_generated(cell, generated, source, virtual_time=virtual_time)
+        else:
+            _require_time(TRAFFIC[source], cell, section, index, virtual_time=virtual_time)
+            _require_round_trips(cell, section, index, stop_us - start_us, forward_us + reverse_us)
+            _require_opener(cell, section, index, source)
+            if source == PROGRAM:
+                program = program_of(cell, index, stop_us=stop_us, start_us=start_us, exact_uptime=exact_uptime)
         server_sends = program is not None and program.sends == "server"
-        source_port, destination_port = ports[::-1] if server_sends else ports
+        own_ports = ports[index][0], section.port or ports[index][1]
+        source_port, destination_port = own_ports[::-1] if server_sends else own_ports
+        algorithm = cell.algorithms[section.algorithm or scenario.algorithm]
+        stacks_name = stack_algorithm(cell, index, algorithm.name) if program else None
         flows.append(
             Flow(
                 id=index + 1,
-                name=flow.name or f"{'background' if background else 'flow'}{number}",
+                name=section.name or (f"background{index + 1 - measured}" if index >= measured else f"flow{index + 1}"),
                 sender=sender,
                 receiver=receiver,
                 source_address=bare(network.access_link(sender).at(sender).address),
@@ -153,43 +138,57 @@ def resolve_flows(
                 destination_address=bare(network.access_link(receiver).at(receiver).address),
                 destination_port=destination_port,
                 algorithm=algorithm.name,
-                kernel_algorithm=(stack_algorithm(cell, index, algorithm.name) if program else None)
-                or algorithm.kernel,
+                kernel_algorithm=stacks_name or algorithm.kernel,
                 traffic=_end(generated, source),
                 sink=_end(generated, sink),
-                start_us=start,
-                stop_us=stop,
-                size_bytes=flow.size,
-                forward_delay_us=forward,
-                reverse_delay_us=reverse,
-                rtt_us=forward + reverse,
-                initial_window_packets=flow.initial_window or KERNEL_INITIAL_WINDOW_PACKETS,
-                opener="receiver" if server_sends else flow.opener,
-                role=BACKGROUND if background else MEASURED,
-                direction=direction,
-                group=generated.group if generated else None,
-                request_bytes=generated.request if generated and generated.requests == 1 else None,
-                **(_datagrams(generated, moved_us, stop) if generated and generated.udp else {}),
-                http=_transactions(generated) if generated and generated.http else None,
-                exchange=_exchange(generated) if generated and generated.requests > 1 else None,
+                start_us=start_us,
+                stop_us=stop_us,
+                size_bytes=section.size,
+                forward_delay_us=forward_us,
+                reverse_delay_us=reverse_us,
+                rtt_us=forward_us + reverse_us,
+                initial_window_packets=section.initial_window or KERNEL_INITIAL_WINDOW_PACKETS,
+                opener="receiver" if server_sends else section.opener,
+                role=BACKGROUND if index >= measured else MEASURED,
+                direction="forward" if _is_forward(section) else "reverse",
                 program=program,
                 like=algorithm.like,
+                **(_group_fields(generated, start_us, stop_us) if generated else {}),
             )
         )
     _require_free_ports(cell, flows)
     return flows
 
 
+def _is_forward(section: FlowSection) -> bool:
+    return getattr(section, "direction", "forward") == "forward"
+
+
+def _check_generated(cell: Cell, flow: GeneratedFlowSection, source: str, *, virtual_time: bool) -> None:
+    """Raise ProfileError for datagrams or HTTP that the traffic, the path or the engine excludes."""
+    place = ("groups", flow.origin)
+    if flow.udp and source != "kernel":
+        hint = "run it with the uml engine and its own traffic"
+        what = "datagrams are sent and counted by the in-kernel traffic only"
+        raise ProfileError(what, where=cell.place(*place, "udp"), hint=hint)
+    if flow.udp and flow.udp.packet > cell.scenario.path.mtu:
+        what = f"a packet of {flow.udp.packet} bytes is larger than the path's MTU, {cell.scenario.path.mtu}"
+        raise ProfileError(what, where=cell.place(*place, "udp", "packet"))
+    if flow.http and not virtual_time:
+        hint = "run it with the uml engine"
+        what = "the server takes its congestion control from the kernel's default, which is not ours in real time"
+        raise ProfileError(what, where=cell.place(*place, "http"), hint=hint)
+
+
 def _port_pairs(
     cell: Cell, pairs: list[tuple[str, str]], delays: Delays, perturbation: Perturbation
 ) -> list[tuple[int, int]]:
-    """Return sender's and receiver's port of each flow. Raise ProfileError."""
     scenario = cell.scenario
     wanted = []
     for index, (flow, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
         start_us, _ = _times(flow, perturbation.start_offset_us[index], scenario.duration)
         rtt_us = sum(delays.of_host[host] for host in pair)
-        hosts = pair if getattr(flow, "direction", "forward") == "forward" else pair[::-1]
+        hosts = pair if _is_forward(flow) else pair[::-1]
         wanted.append(PortNeed(not _takes_turns(flow), start_us, rtt_us, hosts))
     try:
         return port_pairs(wanted)
@@ -251,15 +250,15 @@ def _times(flow: FlowSection, offset_us: int, duration_us: int) -> tuple[int, in
     return min(start, moved - 1), moved
 
 
-def _end(flow: GeneratedFlowSection | None, asked: str) -> str:
+def _end(flow: GeneratedFlowSection | None, kind: str) -> str:
     """Return what sends or receives. Short transfers do not use iperf3, whose control connection would dominate."""
     if flow is not None and flow.http is not None:
         return "http"
     if flow is not None and flow.requests > 1:
         return "python"
-    if flow is not None and asked == PROGRAM:
+    if flow is not None and kind == PROGRAM:
         return "kernel"
-    return "python" if flow is not None and asked in PAIRED else asked
+    return "python" if flow is not None and kind in PAIRED else kind
 
 
 def _require_time(kind: TrafficKind, cell: Cell, flow: FlowSection, index: int, *, virtual_time: bool) -> None:
@@ -269,6 +268,13 @@ def _require_time(kind: TrafficKind, cell: Cell, flow: FlowSection, index: int, 
     if kind.needs_time and flow.size is not None:
         where = cell.place("flows", index, "size")
         raise ProfileError(kind.needs_time, where=where, hint="give the flow start and stop")
+
+
+def _require_opener(cell: Cell, flow: FlowSection, index: int, source: str) -> None:
+    if flow.opener == "receiver" and TRAFFIC[source].sender_connects:
+        what = f"with {source} it is the sender that connects"
+        hint = "let kernel or python send (traffic.source), or leave opener out"
+        raise ProfileError(what, where=cell.place("flows", index, "opener"), hint=hint)
 
 
 def _require_round_trips(cell: Cell, flow: FlowSection, index: int, lasts_us: int, rtt_us: int) -> None:
@@ -284,16 +290,16 @@ def _require_round_trips(cell: Cell, flow: FlowSection, index: int, lasts_us: in
     raise ProfileError(what, where=where, hint=hint)
 
 
-def _transactions(flow: GeneratedFlowSection) -> HttpRequests:
-    """Return the field ``http`` of a flow."""
-    assert flow.http is not None
-    return HttpRequests(flow.http.object, flow.http.requests, flow.http.every)
-
-
-def _exchange(flow: GeneratedFlowSection) -> Exchange:
-    """Return the field ``exchange`` of a flow."""
-    assert flow.request is not None
-    return Exchange(flow.answer, flow.request, flow.requests, flow.think)
+def _group_fields(flow: GeneratedFlowSection, start_us: int, stop_us: int) -> dict[str, Any]:
+    fields: dict[str, Any] = {"group": flow.group}
+    if flow.requests == 1:
+        fields["request_bytes"] = flow.request
+    else:
+        assert flow.request is not None
+        fields["exchange"] = Exchange(flow.answer, flow.request, flow.requests, flow.think)
+    if flow.http is not None:
+        fields["http"] = HttpRequests(flow.http.object, flow.http.requests, flow.http.every)
+    return fields | (_datagrams(flow, start_us - flow.start, stop_us) if flow.udp is not None else {})
 
 
 def _datagrams(flow: GeneratedFlowSection, moved_us: int, stop_us: int) -> dict[str, Any]:
@@ -307,10 +313,10 @@ def _datagrams(flow: GeneratedFlowSection, moved_us: int, stop_us: int) -> dict[
     }
 
 
-def spoken_of(cell: Cell, flows: list[Flow]) -> str:
+def run_algorithm(cell: Cell, flows: list[Flow]) -> str:
     """Return the algorithm that the run is named after: the profile's, or the first flow's if each flow names its own
     and none is swept."""
-    asked = cell.scenario.algorithm
+    named = cell.scenario.algorithm
     is_swept = any(name.rpartition(".")[2] == "algorithm" for name in cell.axes)
     users = [flow for flow in flows if flow.datagram_bytes is None]
-    return asked if is_swept or not users or any(flow.algorithm == asked for flow in users) else users[0].algorithm
+    return named if is_swept or not users or any(flow.algorithm == named for flow in users) else users[0].algorithm

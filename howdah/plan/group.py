@@ -53,12 +53,12 @@ def expand(cell: Cell) -> Cell:
         if count > MOST_GENERATED:
             what = f"the groups up to {group.name} make more than {MOST_GENERATED} connections"
             raise ProfileError(what, where=cell.place("groups", origin), hint="ask for fewer, or a shorter run")
-        model = _model(group, origin)
+        model = _shared_settings(group, origin)
         flows = [_flow(model, number, slot + number % group.pairs, each) for number, each in enumerate(drawn)]
         back = flows[1::2] if group.alternate else []
         flows = flows[::2] if group.alternate else flows
         (measured if group.role == "measured" else background).extend(flows)  # type: ignore[arg-type]
-        background.extend(_turned(flow) for flow in back)  # type: ignore[misc]
+        background.extend(_reversed(flow) for flow in back)  # type: ignore[misc]
         slot += group.pairs
     if not measured:
         raise ProfileError("nothing is measured: no connection starts before the run ends", where=cell.place("groups"))
@@ -141,13 +141,11 @@ def _starts(group: GroupSection, draw: random.Random) -> list[int]:
     return [group.start + number * (group.interval or 0) for number in range(count)]
 
 
-def _turned(flow: GeneratedFlowSection) -> GeneratedFlowSection:
-    """Return the same connection between the same hosts in the reverse direction."""
+def _reversed(flow: GeneratedFlowSection) -> GeneratedFlowSection:
     return flow.model_copy(update={"direction": "reverse", "group": f"{flow.group}-back"})
 
 
-def _model(group: GroupSection, origin: int) -> GeneratedFlowSection:
-    """Return the settings that the group's connections share."""
+def _shared_settings(group: GroupSection, origin: int) -> GeneratedFlowSection:
     asks = group.web is not None and group.opener != "sender"
     request = group.request or (REQUEST_BYTES if asks else None)
     return GeneratedFlowSection.model_construct(

@@ -28,7 +28,7 @@ class Jitter:
     forward: bool
     reverse: bool
 
-    def way(self, *, ahead: bool) -> bool:
+    def applies(self, *, ahead: bool) -> bool:
         """Whether packets towards receivers (``ahead``) or towards senders have a drawn delay."""
         return self.forward if ahead else self.reverse
 

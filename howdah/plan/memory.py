@@ -91,7 +91,8 @@ def sizes(
     receive_buffer = min(max(LEAST_BUFFER_MAXIMUM_BYTES, 2 * window * truesize), LARGEST_SYSCTL)
     trace = _trace_bytes(path, duration_us)
     links = sum(link.opportunities for link in (path.link, path.reverse_link) if link is not None)
-    held = _packets(path, duration_us) * max(STACKS[flow.quic].held_packet_bytes if flow.quic else 0 for flow in flows)
+    packet_bytes = max(STACKS[flow.quic].held_packet_bytes if flow.quic else 0 for flow in flows)
+    held = _most_packets(path, duration_us) * packet_bytes
     held += links * OPPORTUNITY_MEMORY_BYTES + max(len(flows) - FLOWS_IN_BASE, 0) * FLOW_MEMORY_BYTES
     return Sizes(
         window_packets=window,
@@ -140,12 +141,11 @@ def _together(path: Path, flows: list[Flow], windows: list[int]) -> int:
 
 def _trace_bytes(path: Path, duration_us: int) -> int:
     """Return room for one ACK per two packets of the run, at most 64 MiB: the agent drains it during the run."""
-    expected = _packets(path, duration_us) // 2 * TRACE_RECORD_BYTES
+    expected = _most_packets(path, duration_us) // 2 * TRACE_RECORD_BYTES
     return min(max(_round_up(2 * expected, 1 << 20), LEAST_TRACE_BYTES), LARGEST_TRACE_BYTES)
 
 
-def _packets(path: Path, duration_us: int) -> int:
-    """Return the most packets that the path carries in a run."""
+def _most_packets(path: Path, duration_us: int) -> int:
     carried = path.carried_bits_per_second or path.rate_bits_per_second
     return carried * duration_us // (8_000_000 * path.frame_bytes)
 

@@ -17,71 +17,94 @@ from howdah.plan.placed import Qdisc
 from howdah.plan.qdisc import CLASS_ID, delay_interface, queue_at
 from howdah.profile import Cell
 from howdah.profile.field import FieldError
-from howdah.profile.middlebox import MOST_LOST, lost_packets
+from howdah.profile.middlebox import MOST_LOST, MiddleboxSection, lost_packets
 from howdah.trait import Traits
 
 HOP_MODULE = MiddleHop.kind
 MIN_PMTU_BYTES = 552  # DEFAULT_MIN_PMTU of net/ipv4/route.c: below it, a host clears DF and keeps its packet size
 
 
+_PLACE = ("path", "middlebox")
+
+
 def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
     """Return the profile's middlebox, resolved. Raise ProfileError if the engine or the path excludes it."""
-    path = cell.scenario.path
-    asked = path.middlebox
-    if asked is None:
+    section = cell.scenario.path.middlebox
+    if section is None:
         return None
-    place = ("path", "middlebox")
-    if not kind.own_kernel:
-        what = "a middlebox is a kernel module of howdah's, which this engine's kernel does not have"
-        raise ProfileError(what, where=cell.place(*place), hint="run it with the uml engine, or leave it out")
-    if kind.several_machines:
-        what = "a middlebox answers while its queue is held, which locks up a machine of several processors"
-        raise ProfileError(what, where=cell.place(*place), hint="run it with the uml engine, or leave it out")
-    if path.reorder is not None:
-        what = "packets that overtake others pass a middlebox by, because netem sends them on itself"
-        raise ProfileError(what, where=cell.place(*place), hint="leave path.reorder or path.middlebox out")
-    if asked.forward and path.gso_max_segs != 1:
-        name = next(name for name in ("corrupt", "duplicate", "lose") if getattr(asked, name))
-        what = (
-            f"with path.gso_max_segs: {path.gso_max_segs or 'kernel'} a packet is several frames, and {name} is of one"
-        )
-        raise ProfileError(what, where=cell.place(*place, name), hint="leave gso_max_segs out")
-    try:
-        mtu_bytes = asked.mtu_bytes(path.mtu)
-    except FieldError as error:
-        raise ProfileError(str(error), where=cell.place(*place, *error.path)) from None
-    if 0 < mtu_bytes < MIN_PMTU_BYTES and asked.icmp:
-        what = f"an MTU of {mtu_bytes} bytes that ICMP reports: hosts take none below {MIN_PMTU_BYTES} (min_pmtu)"
-        hint = f"give {MIN_PMTU_BYTES} at least, or icmp: false"
-        name = "mtu" if asked.mtu is not None else "overhead"
-        raise ProfileError(what, where=cell.place(*place, name), hint=hint)
-    lost: set[int] = set()
-    for index, written in enumerate(asked.lose):
-        at = (*place, "lose", index)
-        lost.update(lost_packets(written, cell.place(*at), cell.absolute(written, *at)))
-    if len(lost) > MOST_LOST:
-        what = f"{len(lost)} packets are lost by number; there can be {MOST_LOST}"
-        raise ProfileError(what, where=cell.place(*place, "lose"), hint="path.loss loses a share of all packets")
-    tunnel = asked.overhead is not None
-    others = {"gso_max_segs": path.gso_max_segs != 1, "policer": path.policer, "link": path.link}
-    others |= {"reverse_link": path.reverse_link}
-    if tunnel and (wrong := [name for name, there in others.items() if there]):
-        what = f"a tunnel's bytes are counted by rate limits, one packet at a time; path.{wrong[0]} does not go with it"
-        hint = f"leave one of both out, or give the MTU that the tunnel leaves: mtu: {mtu_bytes}"
-        raise ProfileError(what, where=cell.place(*place, "overhead"), hint=hint)
+    _check_possible(cell, section, kind)
+    mtu_bytes = _mtu_bytes(cell, section)
+    lost = _lost_numbers(cell, section)
+    if section.overhead is not None:
+        _check_tunnel(cell, mtu_bytes)
     return Middlebox(
-        overhead_bytes=asked.overhead or 0,
+        overhead_bytes=section.overhead or 0,
         mtu_bytes=mtu_bytes,
-        answers=bool(mtu_bytes) and asked.icmp,
-        clears_ecn=asked.clear_ecn,
-        strips=asked.strips,
-        duplicate_ratio=float(asked.duplicate),
-        corrupt_ratio=float(asked.corrupt),
-        lost=sorted(lost),
+        answers=bool(mtu_bytes) and section.icmp,
+        clears_ecn=section.clear_ecn,
+        strips=section.strips,
+        duplicate_ratio=float(section.duplicate),
+        corrupt_ratio=float(section.corrupt),
+        lost=lost,
     )
 
 
-def through(path: Path, found: Middlebox | None) -> Path:
+def _check_possible(cell: Cell, section: MiddleboxSection, kind: Traits) -> None:
+    path = cell.scenario.path
+    if not kind.own_kernel:
+        what = "a middlebox is a kernel module of howdah's, which this engine's kernel does not have"
+        raise ProfileError(what, where=cell.place(*_PLACE), hint="run it with the uml engine, or leave it out")
+    if kind.several_machines:
+        what = "a middlebox answers while its queue is held, which locks up a machine of several processors"
+        raise ProfileError(what, where=cell.place(*_PLACE), hint="run it with the uml engine, or leave it out")
+    if path.reorder is not None:
+        what = "packets that overtake others pass a middlebox by, because netem sends them on itself"
+        raise ProfileError(what, where=cell.place(*_PLACE), hint="leave path.reorder or path.middlebox out")
+    if section.forward and path.gso_max_segs != 1:
+        name = next(name for name in ("corrupt", "duplicate", "lose") if getattr(section, name))
+        what = (
+            f"with path.gso_max_segs: {path.gso_max_segs or 'kernel'} a packet is several frames, and {name} is of one"
+        )
+        raise ProfileError(what, where=cell.place(*_PLACE, name), hint="leave gso_max_segs out")
+
+
+def _mtu_bytes(cell: Cell, section: MiddleboxSection) -> int:
+    """Return the MTU of the hop, 0 without one. Raise ProfileError for one that hosts would ignore."""
+    try:
+        mtu_bytes = section.mtu_bytes(cell.scenario.path.mtu)
+    except FieldError as error:
+        raise ProfileError(str(error), where=cell.place(*_PLACE, *error.path)) from None
+    if 0 < mtu_bytes < MIN_PMTU_BYTES and section.icmp:
+        what = f"an MTU of {mtu_bytes} bytes that ICMP reports: hosts take none below {MIN_PMTU_BYTES} (min_pmtu)"
+        hint = f"give {MIN_PMTU_BYTES} at least, or icmp: false"
+        name = "mtu" if section.mtu is not None else "overhead"
+        raise ProfileError(what, where=cell.place(*_PLACE, name), hint=hint)
+    return mtu_bytes
+
+
+def _lost_numbers(cell: Cell, section: MiddleboxSection) -> list[int]:
+    lost: set[int] = set()
+    for index, written in enumerate(section.lose):
+        at = (*_PLACE, "lose", index)
+        lost.update(lost_packets(written, cell.place(*at), cell.absolute(written, *at)))
+    if len(lost) > MOST_LOST:
+        what = f"{len(lost)} packets are lost by number; there can be {MOST_LOST}"
+        raise ProfileError(what, where=cell.place(*_PLACE, "lose"), hint="path.loss loses a share of all packets")
+    return sorted(lost)
+
+
+def _check_tunnel(cell: Cell, mtu_bytes: int) -> None:
+    path = cell.scenario.path
+    others = {"gso_max_segs": path.gso_max_segs != 1, "policer": path.policer, "link": path.link}
+    others |= {"reverse_link": path.reverse_link}
+    wrong = next((name for name, is_set in others.items() if is_set), None)
+    if wrong is not None:
+        what = f"a tunnel's bytes are counted by rate limits, one packet at a time; path.{wrong} does not go with it"
+        hint = f"leave one of both out, or give the MTU that the tunnel leaves: mtu: {mtu_bytes}"
+        raise ProfileError(what, where=cell.place(*_PLACE, "overhead"), hint=hint)
+
+
+def with_middlebox(path: Path, found: Middlebox | None) -> Path:
     """Return the path with its middlebox. Frames of a tunnel are as large as others: its headers reduce the MSS."""
     if found is None:
         return path
@@ -110,25 +133,25 @@ def middlebox_words(of: Middlebox) -> list[str]:
     return words
 
 
-def install(cell: Cell, network: Network, asked: Middlebox | None) -> tuple[list[Qdisc], list[Event]]:
+def install(cell: Cell, network: Network, box: Middlebox | None) -> tuple[list[Qdisc], list[Event]]:
     """Return the operations that follow the delay lines, and the events that switch them on and off."""
     operations: list[Qdisc] = []
     changes: list[Event] = []
-    for role in ("receiver", "sender") if asked is not None else ():
-        assert asked is not None
+    for role in ("receiver", "sender") if box is not None else ():
+        assert box is not None
         ahead = role == "receiver"
-        if not ahead and not (asked.mtu_bytes or asked.clears_ecn or asked.strips):
+        if not ahead and not (box.mtu_bytes or box.clears_ecn or box.strips):
             continue
         for host in network.nodes(role):
             hop = MiddleHop(
                 active=True,
-                mtu_bytes=asked.mtu_bytes,
-                answers=asked.answers,
-                clears_ecn=asked.clears_ecn,
-                strips=asked.strips,
-                duplicate_ratio=asked.duplicate_ratio if ahead else 0.0,
-                corrupt_ratio=asked.corrupt_ratio if ahead else 0.0,
-                lost=asked.lost if ahead else [],
+                mtu_bytes=box.mtu_bytes,
+                answers=box.answers,
+                clears_ecn=box.clears_ecn,
+                strips=box.strips,
+                duplicate_ratio=box.duplicate_ratio if ahead else 0.0,
+                corrupt_ratio=box.corrupt_ratio if ahead else 0.0,
+                lost=box.lost if ahead else [],
                 seed=derived_seed(cell.scenario.seed, "middlebox", host, cell.repetition),
             )
             off = MiddleHop(False, 0, False, False, [], 0.0, 0.0, [], 0)

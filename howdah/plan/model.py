@@ -17,7 +17,7 @@ from howdah.plan.plan import Flow, Plan
 from howdah.profile import Cell
 from howdah.profile.end import FIXED, TODAY
 from howdah.profile.machine import Agent, ParameterSet, declared
-from howdah.profile.model import FlowSection, Scenario
+from howdah.profile.model import Scenario
 from howdah.profile.traffic import TrafficSection
 from howdah.receiver import LINUX
 from howdah.trait import Traits
@@ -96,8 +96,8 @@ def _of_hosts(scenario: Scenario) -> Iterator[Refusal]:
         if getattr(host, field) is not None:
             yield ("host", field), "kernel's plug-ins", "ns2.settings are its instance variables"
     for field in ("tcp_rmem", "tcp_wmem"):
-        asked = getattr(host, field)
-        if asked and asked != FIXED and int(asked.split()[-1]) < _needed_bytes(scenario):
+        buffers = getattr(host, field)
+        if buffers and buffers != FIXED and int(buffers.split()[-1]) < _needed_bytes(scenario):
             yield ("host", field), "buffers of a host", "ns2.settings: {window_: PACKETS} is its receive window"
     for end in ("sender", "receiver"):
         if getattr(scenario, end).kernel is not None:
@@ -160,11 +160,7 @@ def as_model(cell: Cell, plan: Plan) -> Plan:
     chosen = known.sets[section.parameters]
     settings = {**chosen.settings, **section.settings}
     window = int(float(settings.pop("window_", chosen.window or _window_packets(plan))))
-    asked: list[FlowSection] = list(cell.scenario.every_flow)
-    flows = {
-        str(flow.id): _flow(cell, index, flow, chosen, settings)
-        for index, (flow, _) in enumerate(zip(plan.flows, asked, strict=True))
-    }
+    flows = {str(flow.id): _flow(cell, index, flow, chosen, settings) for index, flow in enumerate(plan.flows)}
     model = ModelRecord(known.release, section.parameters, chosen.queue, window, settings, flows)
     return dataclasses.replace(
         plan,

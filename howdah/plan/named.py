@@ -34,7 +34,7 @@ BUILT = (KERNEL, MODULE, STACK)  # built on this machine; a stranger's in a sand
 
 
 @dataclass(frozen=True)
-class Named:
+class Dependency:
     """``kind`` says what it is, ``name`` is its path in the plan, or the name of an engine or a flow.
 
     ``runs`` describes which part of it runs where.
@@ -48,30 +48,30 @@ class Named:
         return f"{self.kind} {self.name}: {self.runs}"
 
 
-def named_of(plan: Plan) -> list[Named]:
+def dependencies_of(plan: Plan) -> list[Dependency]:
     """Return everything that the plan refers to, each once; empty if this howdah and Debian kernels suffice for it."""
-    return list(dict.fromkeys(_named(plan)))
+    return list(dict.fromkeys(_dependencies(plan)))
 
 
-def _named(plan: Plan) -> Iterator[Named]:
+def _dependencies(plan: Plan) -> Iterator[Dependency]:
     if plan.engine not in _GUESTS:
-        yield Named(ENGINE, plan.engine, "the run is made outside of a guest, with this machine's own programs")
+        yield Dependency(ENGINE, plan.engine, "the run is made outside of a guest, with this machine's own programs")
     kernels = [*plan.kernels, *(plan.machine_kernels or {}).values()]
     for kernel in kernels if not _is_model(plan.engine) else ():
         if not _KERNEL.fullmatch(kernel):
-            yield Named(KERNEL, kernel, "its makefiles and build scripts run on this machine")
+            yield Dependency(KERNEL, kernel, "its makefiles and build scripts run on this machine")
     for file in (plan.own_kernel.modules, plan.own_kernel.headers) if plan.own_kernel is not None else ():
         if file is not None:
-            yield Named(KERNEL, file, "the makefiles and scripts of its headers run on this machine")
+            yield Dependency(KERNEL, file, "the makefiles and scripts of its headers run on this machine")
     for module in plan.modules:
-        yield Named(MODULE, module, "its Kbuild, its includes and the compiler run on this machine")
+        yield Dependency(MODULE, module, "its Kbuild, its includes and the compiler run on this machine")
     for flow in plan.flows:
         if flow.program is not None:
-            yield Named(PROGRAM, flow.title, "its commands run in the guest")
+            yield Dependency(PROGRAM, flow.title, "its commands run in the guest")
         for stack in flow.stacks:
             file = stack.file
             if not _is_shipped(file):
-                yield Named(STACK, file, "the commands that build it run on this machine")
+                yield Dependency(STACK, file, "the commands that build it run on this machine")
 
 
 def _is_model(engine: str) -> bool:

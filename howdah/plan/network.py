@@ -57,7 +57,9 @@ class Network:
     links: list[Link]
     routes: list[Route] = field(default_factory=list)
     _links: dict[str, list[Link]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _ways: dict[tuple[str, str], list[Link]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _routes_found: dict[tuple[str, str], list[Link]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def nodes(self, role: str) -> list[str]:
         return [node for node, its_role in self.roles.items() if its_role == role]
@@ -77,13 +79,13 @@ class Network:
     def bottleneck(self) -> Link:
         return next(link for link in self.links if link.bottleneck)
 
-    def way(self, start: str, end: str) -> list[Link]:
+    def links_between(self, start: str, end: str) -> list[Link]:
         """Return the links of the shortest route between nodes, in order; empty without one. Hosts do not forward."""
-        if (start, end) not in self._ways:  # cached for hundreds of flows between the same hosts
-            self._ways[start, end] = self._found(start, end)
-        return self._ways[start, end]
+        if (start, end) not in self._routes_found:  # cached for hundreds of flows between the same hosts
+            self._routes_found[start, end] = self._shortest_route(start, end)
+        return self._routes_found[start, end]
 
-    def _found(self, start: str, end: str) -> list[Link]:
+    def _shortest_route(self, start: str, end: str) -> list[Link]:
         before: dict[str, tuple[str, Link] | None] = {start: None}
         waiting = deque([start])
         while waiting and end not in before:
@@ -105,7 +107,7 @@ class Network:
     def bottleneck_ends(self, sender: str, receiver: str) -> tuple[Interface, Interface] | None:
         """Return the bottleneck's interfaces in the direction of travel, or None if the route does not cross it."""
         node = sender
-        for link in self.way(sender, receiver):
+        for link in self.links_between(sender, receiver):
             if link.bottleneck:
                 return link.at(node), link.facing(node)
             node = link.facing(node).node

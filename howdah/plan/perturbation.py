@@ -39,16 +39,16 @@ class Perturbation:
 def draw(scenario: Scenario, repetition: int, rtt_us: int) -> Perturbation:
     """Draw the perturbation of a repetition: the RTT uniformly within ± ``perturbation.rtt``, each start uniformly
     within ``perturbation.start``. A profile with one repetition is not perturbed. ``rtt_us`` is the nominal RTT."""
-    asked = scenario.perturbation
+    section = scenario.perturbation
     if scenario.repetitions == 1:
         return Perturbation(Fraction(1), (0,) * len(scenario.every_flow), 0)
     generator = random.Random(derived_seed(scenario.seed, "perturbation", repetition))
-    factor = 1 + asked.rtt * Fraction(2 * generator.random() - 1)
+    factor = 1 + section.rtt * Fraction(2 * generator.random() - 1)
     # Parts per million: what the plan records is then exactly what was applied.
     factor = Fraction(round(factor * 10**6), 10**6)
-    span = asked.start.to_us(rtt_us)
+    span = section.start.to_us(rtt_us)
     offsets = tuple(int(generator.random() * span) for _ in scenario.every_flow)
-    return Perturbation(factor, offsets, asked.jitter.to_us(rtt_us))
+    return Perturbation(factor, offsets, section.jitter.to_us(rtt_us))
 
 
 def check_jitter(perturbation: Perturbation, where: str) -> None:

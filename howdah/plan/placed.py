@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from howdah.linux.netlink.discipline.htb import HtbClass
 
 
-class _MadeOfOptions(OfInterface):
+class _WithOptions(OfInterface):
     """A step with ``kind`` and ``options`` in plan.json. They become its last field at the first access.
 
     A guest therefore loads the class of a discipline when it makes the first one. Loading takes virtual time. If it
@@ -55,13 +55,13 @@ class _MadeOfOptions(OfInterface):
         known: Any = cls
         found = known(**place, **{cls.last: None})
         del found.__dict__[cls.last]
-        found.__dict__["_told"] = kind, options
+        found.__dict__["_unread"] = kind, options
         return found
 
     def __getattr__(self, name: str) -> Any:
-        if name != self.last or "_told" not in self.__dict__:
+        if name != self.last or "_unread" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no {name}")
-        found = self.__dict__[name] = self.made_of(*self.__dict__["_told"])
+        found = self.__dict__[name] = self.made_of(*self.__dict__["_unread"])
         return found
 
     def arguments(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class _MadeOfOptions(OfInterface):
 
 
 @planned
-class PlacedQueue(_MadeOfOptions):
+class PlacedQueue(_WithOptions):
     """A queueing discipline at its place. plan.json has the discipline's kind, and its fields as ``options``."""
 
     last: ClassVar[str] = "discipline"
@@ -135,7 +135,7 @@ class Replace(PlacedQueue, PathChange):
 
 
 @planned
-class Class(_MadeOfOptions, Operation, PathChange):
+class Class(_WithOptions, Operation, PathChange):
     """A class of htb: the rate of a link. As an event it changes one in place."""
 
     op: ClassVar[str] = "class"

@@ -359,8 +359,8 @@ class Plan:
     @property
     def kernels_algorithms(self) -> list[str]:
         """Names of the congestion controls of flows that come from the kernel, not from a module of the profile."""
-        asked = dict.fromkeys(flow.kernel_algorithm for flow in self.flows)
-        return [name for name in asked if name and name not in self.own_algorithms]
+        names = dict.fromkeys(flow.kernel_algorithm for flow in self.flows)
+        return [name for name in names if name and name not in self.own_algorithms]
 
     def to_json(self) -> str:
         return json.dumps(in_columns(encoded(self), _IN_COLUMNS), indent=1)
@@ -373,10 +373,10 @@ class Plan:
             raise ValueError(f"plan format {found}, expected {PLAN_FORMAT}; run the profile again")
         if "traits" not in value:  # older plans have none
             value["traits"] = encoded(traits(value["engine"], real_time=value.get("real_time") is not None))
-        return decoded(Plan, of_today(value))
+        return decoded(Plan, in_current_format(value))
 
 
-def of_today(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+def in_current_format(plan: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a plan's JSON in today's form: columns become rows, and older formats are converted."""
     plan = in_rows(plan, _IN_COLUMNS)
     collect = plan.get("collect")
@@ -385,7 +385,7 @@ def of_today(plan: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**plan, "format": PLAN_FORMAT, "collect": _intervals_together(collect)}
 
 
-def collect_of(value: Mapping[str, Any]) -> Collect:
+def read_collect(value: Mapping[str, Any]) -> Collect:
     """Return the collectors of a plan's JSON, in today's format or an older one."""
     return decoded(Collect, _intervals_together(value))
 

@@ -48,7 +48,7 @@ class Policer:
         return frames if frames >= _LEAST_TRAIN_FRAMES else 1
 
 
-def settled(
+def plan_policer(
     rate_bits_per_second: int,
     burst_bytes: int,
     *,
@@ -60,16 +60,14 @@ def settled(
 ) -> Policer:
     """Return the policer with the train that measures it. The train is no faster than the bottleneck, so that the queue
     behind the policer stays empty and every loss is the policer's."""
-    plain = Policer(rate_bits_per_second, burst_bytes)
     sent = min(_SENT_SHARE * rate_bits_per_second, bottleneck, interface or bottleneck)
-    why = None
     if several_kernels:
         why = "the measurement of several kernels has no such train"
     elif lossy:
         why = "random loss behind it hides which packets it drops"
     elif sent < _LEAST_EXCESS * rate_bits_per_second:
         why = "it is hardly slower than the bottleneck or the sender's interface"
-    if why is None:
+    else:
         spacing_ns = -(-frame_bytes * 8_000_000_000 // sent)
         draining_us = burst_bytes * 8_000_000 // (sent - rate_bits_per_second)
         steady_us = _STEADY_FRAMES * frame_bytes * 8_000_000 // rate_bits_per_second
@@ -77,4 +75,4 @@ def settled(
         if draining_us + steady_us <= _LONGEST_US and packets <= _MOST_FRAMES:
             return Policer(rate_bits_per_second, burst_bytes, spacing_ns, packets)
         why = "its bucket takes too long to empty"
-    return Policer(plain.rate_bits_per_second, plain.burst_bytes, unmeasured=why)
+    return Policer(rate_bits_per_second, burst_bytes, unmeasured=why)

@@ -13,7 +13,7 @@ from howdah.linux.netlink.discipline.discipline import HopLink, HopQueue, UnfitE
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.path import MOST_HELD_US, Path
 from howdah.plan.plan import Plan
-from howdah.plan.policer import settled
+from howdah.plan.policer import plan_policer
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
 from howdah.profile.queue import QueueSection
@@ -29,10 +29,10 @@ def leaf(cell: Cell, buffer_bytes: int, rate_bits_per_second: int, hop: int | No
         place = ("path", "hops", hop)
         queue, at = path.hops[hop].queue, f" of path.hops.{hop + 1}"
     link = HopLink(buffer_bytes, rate_bits_per_second, path.frame_bytes, path.bdp(), path.ecn, at)
-    return _settled(cell, queue, link, (*place, "buffer"), (*place, "queue"))
+    return _planned_queue(cell, queue, link, (*place, "buffer"), (*place, "queue"))
 
 
-def _settled(
+def _planned_queue(
     cell: Cell, queue: QueueSection, link: HopLink, buffer: tuple[str | int, ...], place: tuple[str | int, ...]
 ) -> HopQueue:
     """Return the queue for this room. ``buffer`` and ``place``: where a profile has its buffer and its kind."""
@@ -78,9 +78,9 @@ def check_drains(cell: Cell, path: Path) -> None:
 def check_kernels(cell: Cell, plan: Plan) -> None:
     """Raise ProfileError for a queue that is newer than a named kernel; a kernel tree reports that when it runs."""
     path = cell.scenario.path
-    asked: dict[tuple[str | int, ...], QueueSection] = {("queue",): path.queue, ("reverse_queue",): path.reverse_queue}
-    asked |= {("hops", index, "queue"): hop.queue for index, hop in enumerate(path.hops)}
-    for place, queue in asked.items():
+    queues: dict[tuple[str | int, ...], QueueSection] = {("queue",): path.queue, ("reverse_queue",): path.reverse_queue}
+    queues |= {("hops", index, "queue"): hop.queue for index, hop in enumerate(path.hops)}
+    for place, queue in queues.items():
         since = queue.discipline.since
         for kernel in plan.kernels if since and plan.traits.own_kernel else ():
             match = re.fullmatch(KERNEL_FORM, kernel)
@@ -90,14 +90,14 @@ def check_kernels(cell: Cell, plan: Plan) -> None:
                 raise ProfileError(what, where=cell.place("path", *place), hint="give kernel: debian-newest")
 
 
-def policed(section: PathSection, path: Path, *, several_kernels: bool) -> Path:
+def with_policer(section: PathSection, path: Path, *, several_kernels: bool) -> Path:
     """Return the path with the policer that the profile asks for."""
-    asked = section.policer
-    if asked is None:
+    policing = section.policer
+    if policing is None:
         return path
-    policer = settled(
-        asked.rate,
-        asked.burst,
+    policer = plan_policer(
+        policing.rate,
+        policing.burst,
         frame_bytes=path.frame_bytes,
         bottleneck=path.rate_bits_per_second,
         interface=path.sender_interface_bits_per_second,
@@ -109,12 +109,12 @@ def policed(section: PathSection, path: Path, *, several_kernels: bool) -> Path:
 
 def reverse_leaf(cell: Cell, path: Path) -> HopQueue:
     """Return the queue of the reverse direction, which has a rate. Raise ProfileError."""
-    asked, rate = cell.scenario.path, path.reverse_rate_bits_per_second
-    if asked.reverse_queue.kind != "fifo":
+    section, rate = cell.scenario.path, path.reverse_rate_bits_per_second
+    if section.reverse_queue.kind != "fifo":
         assert rate is not None and path.reverse_buffer_bytes is not None
         at = " of path.reverse_queue"
-        link = HopLink(path.reverse_buffer_bytes, rate, path.frame_bytes, asked.bdp(rate), path.ecn, at)
-        return _settled(cell, asked.reverse_queue, link, ("path", "reverse_buffer"), ("path", "reverse_queue"))
+        link = HopLink(path.reverse_buffer_bytes, rate, path.frame_bytes, section.bdp(rate), path.ecn, at)
+        return _planned_queue(cell, section.reverse_queue, link, ("path", "reverse_buffer"), ("path", "reverse_queue"))
     if path.reverse_buffer_packets is not None:
         return Pfifo(path.reverse_buffer_packets)
     assert path.reverse_buffer_bytes is not None

@@ -8,23 +8,10 @@ from dataclasses import dataclass, field
 from howdah.plan.traffic import ProgramEnd
 
 _GUEST_AGENT = "/howdah/in/howdah/agent"
+# Signatures of ed25519 have one length, so that all handshakes have equal packets.
 _CERTIFICATE = [
-    "/usr/bin/openssl",
-    "req",
-    "-x509",
-    "-newkey",
-    "ed25519",  # signatures of constant length, so that all handshakes have equal packets
-    "-nodes",
-    "-subj",
-    "/CN=howdah",
-    "-set_serial",
-    "1",
-    "-days",
-    "36500",
-    "-keyout",
-    "key.pem",
-    "-out",
-    "certificate.pem",
+    *("/usr/bin/openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=howdah"),
+    *("-set_serial", "1", "-days", "36500", "-keyout", "key.pem", "-out", "certificate.pem"),
 ]
 _RECEIVE_WINDOW_BYTES = 64 * 2**20  # large enough never to limit a flow
 # ngtcp2's programs draw their first packet number from the processor (std::random_device), without a seed. It
@@ -58,33 +45,16 @@ _NGTCP2 = QuicStack(
     # Its CUBIC and its Reno always use HyStart++ (RFC 9406).
     algorithms={"cubic": "cubic", "hystart-plus-plus-cubic": "cubic", "reno": "reno", "hystart-plus-plus": "reno"},
     server=[
-        "/usr/sbin/gtlsserver",
-        "--quiet",
-        "--no-quic-dump",
-        "--no-http-dump",
-        "--qlog-dir={output}",
-        "--cc={algorithm}",
-        _FIRST_PACKET,
-        "--max-dyn-length={bytes}",
-        "{server_address}",
-        "{port}",
-        "key.pem",
-        "certificate.pem",
+        *("/usr/sbin/gtlsserver", "--quiet", "--no-quic-dump", "--no-http-dump"),
+        *("--qlog-dir={output}", "--cc={algorithm}", _FIRST_PACKET, "--max-dyn-length={bytes}"),
+        *("{server_address}", "{port}", "key.pem", "certificate.pem"),
     ],
     client=[
-        "/usr/bin/gtlsclient",
-        "--quiet",
-        "--no-quic-dump",
-        "--no-http-dump",
-        "--exit-on-all-streams-close",
-        _FIRST_PACKET,
-        f"--max-data={_RECEIVE_WINDOW_BYTES}",
+        *("/usr/bin/gtlsclient", "--quiet", "--no-quic-dump", "--no-http-dump", "--exit-on-all-streams-close"),
+        *(_FIRST_PACKET, f"--max-data={_RECEIVE_WINDOW_BYTES}"),
         f"--max-stream-data-bidi-local={_RECEIVE_WINDOW_BYTES}",
-        f"--max-window={_RECEIVE_WINDOW_BYTES}",
-        f"--max-stream-window={_RECEIVE_WINDOW_BYTES}",
-        "{server_address}",
-        "{port}",
-        "https://{server_address}:{port}/{bytes}",
+        *(f"--max-window={_RECEIVE_WINDOW_BYTES}", f"--max-stream-window={_RECEIVE_WINDOW_BYTES}"),
+        *("{server_address}", "{port}", "https://{server_address}:{port}/{bytes}"),
     ],
     detector="css-rounds",
 )

@@ -47,21 +47,21 @@ def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Rece
     """Return the behaviour of each receiving host. Background that names none takes its host's, else Linux' own. Raise
     ProfileError if flows that share a host disagree."""
     scenario = cell.scenario
-    asked: dict[str, str] = {}
+    named: dict[str, str] = {}
     for index, (flow, written) in enumerate(zip(flows, scenario.every_flow, strict=True)):
         name = written.receiver_behaviour or (scenario.receiver.behaviour if flow.role == "measured" else None)
         if name is None or flow.datagram_bytes is not None:
             continue
-        if asked.setdefault(flow.receiver, name) != name:
-            what = f"{flow.name} and an earlier flow share {flow.receiver}, as {name} and as {asked[flow.receiver]}"
+        if named.setdefault(flow.receiver, name) != name:
+            what = f"{flow.name} and an earlier flow share {flow.receiver}, as {name} and as {named[flow.receiver]}"
             place = (*scenario.place_of(index), "receiver_behaviour")
             raise ProfileError(what, where=cell.place(*place), hint="give them hosts of their own")
     blocks = scenario.receiver.backlog_blocks
-    found = Receivers({host: _with_backlog(RECEIVERS[name], blocks) for host, name in asked.items()})
+    found = Receivers({host: _with_backlog(RECEIVERS[name], blocks) for host, name in named.items()})
     swept = any(axis.startswith("receiver") for axis in cell.axes)  # some of the swept ones may have such a number
     if blocks is not None and not swept and not any(each.stops_reporting for each in found.of_host.values()):
         raise ProfileError(
-            f"{', '.join(sorted(set(asked.values())))} has no number of blocks at which it reports none",
+            f"{', '.join(sorted(set(named.values())))} has no number of blocks at which it reports none",
             where=cell.place("receiver", "backlog_blocks"),
             hint="leave it out, or choose a receiver that has one: "
             + ", ".join(name for name, each in RECEIVERS.items() if each.stops_reporting),

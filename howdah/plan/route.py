@@ -26,7 +26,7 @@ def changing_rates(plan: Plan) -> list[tuple[str, str]]:
     return list(dict.fromkeys(event.change.at for event in plan.timeline if isinstance(event.change, Class)))
 
 
-def way(plan: Plan, start: str, end: str) -> list[LinkHop]:
+def links_between(plan: Plan, start: str, end: str) -> list[LinkHop]:
     """Return the links of the shortest route between hosts, by the plan's ``link`` operations; empty if none exists."""
     hops: dict[str, list[LinkHop]] = {}
     for operation in plan.operations:

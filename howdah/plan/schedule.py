@@ -53,11 +53,11 @@ class Schedule:
         """The lowest change of the round trip, not above 0."""
         return min((0, *(added for _, added in self.forward))) + min((0, *(added for _, added in self.reverse)))
 
-    def record(self, asked: DelayVariation | None) -> DrawnVariation | None:
+    def record(self, variation: DelayVariation | None) -> DrawnVariation | None:
         """Return the plan's record of the variation: as requested, and as drawn."""
         if not self.summaries:
             return None
-        wish = {} if asked is None else asked.model_dump(mode="json")
+        wish = {} if variation is None else variation.model_dump(mode="json")
         for name, usual in (("order", "kept"), ("table", None)):
             if wish.get(name) == usual:
                 wish.pop(name, None)
@@ -69,44 +69,46 @@ def schedule(cell: Cell, perturbation: Perturbation, other: Timetable, kind: Tra
     ProfileError for a bad file of delays, or if packets cannot draw their delays.
     """
     scenario = cell.scenario
-    asked = scenario.path.delay_variation
+    variation = scenario.path.delay_variation
     measured_us = None
-    if asked is not None and asked.table is not None:
+    if variation is not None and variation.table is not None:
         at = ("path", "delay_variation", "table")
-        measured_us = read_delays(cell.absolute(asked.table, *at), cell.place(*at))
-    table = _table(cell, asked, measured_us, kind) if asked is not None and asked.order == "broken" else None
+        measured_us = read_delays(cell.absolute(variation.table, *at), cell.place(*at))
+    table = (
+        _table(cell, variation, measured_us, kind) if variation is not None and variation.order == "broken" else None
+    )
     series: dict[str, list[DelaySeries]] = {"forward": [], "reverse": []}
     for direction, drawn in series.items():
-        if asked is not None and table is None and asked.direction in (direction, "both"):
+        if variation is not None and table is None and variation.direction in (direction, "both"):
             seed = derived_seed(scenario.seed, "delay-variation", direction, cell.repetition)
-            drawn.append(draw_series(asked, scenario.duration, seed, measured_us))
+            drawn.append(draw_series(variation, scenario.duration, seed, measured_us))
     if perturbation.jitter_us:
         seed = derived_seed(scenario.seed, "jitter", cell.repetition)
         series["forward"].append(draw_series(_jitter(scenario, perturbation), scenario.duration, seed))
     summaries = {direction: drawn[0].summary() for direction, drawn in series.items() if drawn}
     return Schedule(
-        forward=_together(_steps(series["forward"], scenario.duration), other.forward),
-        reverse=_together(_steps(series["reverse"], scenario.duration), other.reverse),
+        forward=_sum_of_steps(_steps(series["forward"], scenario.duration), other.forward),
+        reverse=_sum_of_steps(_steps(series["reverse"], scenario.duration), other.reverse),
         summaries=summaries,
         other=other,
         table=table,
-        jitter=None if table is None or asked is None else _measured(scenario, asked, table),
+        jitter=None if table is None or variation is None else _jitter_with_probes(scenario, variation, table),
     )
 
 
-def _table(cell: Cell, asked: DelayVariation, measured_us: list[int] | None, kind: Traits) -> DelayTable:
+def _table(cell: Cell, variation: DelayVariation, measured_us: list[int] | None, kind: Traits) -> DelayTable:
     place = ("path", "delay_variation")
     if not kind.virtual_clock or kind.several_machines or cell.scenario.split:
         what = "delays that packets draw are measured in virtual time and by one kernel alone"
         raise ProfileError(what, where=cell.place(*place, "order"), hint="run it with the uml engine, without split")
-    table = delay_table(asked, measured_us)
+    table = delay_table(variation, measured_us)
     if table.delays_us[-1] > LARGEST_DRAWN_US:
         what = f"a packet can draw {format_duration(LARGEST_DRAWN_US)} at most; the file has longer delays"
         raise ProfileError(what, where=cell.place(*place, "table"), hint="give path.delay_variation.limit")
     return table
 
 
-def _measured(scenario: Scenario, asked: DelayVariation, table: DelayTable) -> Jitter:
+def _jitter_with_probes(scenario: Scenario, variation: DelayVariation, table: DelayTable) -> Jitter:
     """Return the jitter with its probes: too far apart to queue, and close enough for some to overtake."""
     path = scenario.path
     delays = table.delays_us
@@ -120,12 +122,12 @@ def _measured(scenario: Scenario, asked: DelayVariation, table: DelayTable) -> J
         mean_us=round(mean),
         deviation_us=round(deviation),
         largest_us=math.ceil(delays[-1]),
-        forward=asked.direction != "reverse",
-        reverse=asked.direction != "forward",
+        forward=variation.direction != "reverse",
+        reverse=variation.direction != "forward",
     )
 
 
-def _together(drawn: Steps, other: Steps) -> Steps:
+def _sum_of_steps(drawn: Steps, other: Steps) -> Steps:
     return add_steps([drawn, other]) if drawn and other else drawn or other
 
 

@@ -43,9 +43,9 @@ def sender_record(scenario: Scenario) -> SenderRecord | None:
     if scenario.sender.behaviour == TODAY:
         return None
     host = scenario.host
-    asked = [flow.initial_window for flow in scenario.every_flow]
-    asked += [group.initial_window for group in scenario.groups if group.udp is None]
-    windows = sorted({window for window in asked if window is not None})
+    initial_windows = [flow.initial_window for flow in scenario.every_flow]
+    initial_windows += [group.initial_window for group in scenario.groups if group.udp is None]
+    windows = sorted({window for window in initial_windows if window is not None})
     values: dict[str, Any] = {
         "flows.initial_window": windows[0] if len(windows) == 1 else " and ".join(map(str, windows)),
         "receiver.behaviour": scenario.receiver.behaviour,

@@ -35,14 +35,14 @@ def name_stacks(cell: Cell, network: Network, flows: list[Flow], kind: Traits) -
     """Return the flows, ends with another stack as ``receiver_stack`` or ``sender_stack``. Raise ProfileError."""
     named: list[Flow] = []
     for index, (flow, section) in enumerate(zip(flows, cell.scenario.every_flow, strict=True)):
-        receiver, sender = (_asked(cell, index, flow, section, end) for end in ("receiver", "sender"))
+        receiver, sender = (_named_stack(cell, index, flow, section, end) for end in ("receiver", "sender"))
         if receiver is not None:
-            _check(cell, flow, section, *receiver, kind)
-            stack = _record(cell, network, flow, receiver[0], flow.receiver)
+            _check_receiver(cell, flow, section, *receiver, kind)
+            stack = _planned_stack(cell, network, flow, receiver[0], flow.receiver)
             flow = dataclasses.replace(flow, sink="stack", receiver_stack=stack)
         if sender is not None:
             _check_sender(cell, flow, section, *sender, kind)
-            stack = _record(cell, network, flow, sender[0], flow.sender)
+            stack = _planned_stack(cell, network, flow, sender[0], flow.sender)
             called = sender[0].section.algorithms[flow.algorithm]
             stack = dataclasses.replace(stack, algorithm=called)
             flow = dataclasses.replace(flow, traffic="stack", sender_stack=stack)
@@ -50,7 +50,7 @@ def name_stacks(cell: Cell, network: Network, flows: list[Flow], kind: Traits) -
     return named
 
 
-def _asked(cell: Cell, index: int, flow: Flow, section: FlowSection, end: str) -> tuple[Stack, Place] | None:
+def _named_stack(cell: Cell, index: int, flow: Flow, section: FlowSection, end: str) -> tuple[Stack, Place] | None:
     """Return the stack of one end of a flow and the place that names it in the profile; None for the kernel's TCP."""
     scenario = cell.scenario
     own: str | None = getattr(section, f"{end}_stack", None)
@@ -66,8 +66,7 @@ def _stack(cell: Cell, name: str, place: Place) -> Stack:
     return read_stack(stack_file(name, cell.directory, cell.place(*place)))
 
 
-def _check(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Place, kind: Traits) -> None:
-    """Raise ProfileError for the first thing that excludes a stack of its own at the receiver."""
+def _check_receiver(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Place, kind: Traits) -> None:
     where = cell.place(*place)
     _check_both(flow, stack, where, kind, "receive")
     if not flow.kind.single:
@@ -85,7 +84,6 @@ def _check(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Pl
 
 
 def _check_sender(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Place, kind: Traits) -> None:
-    """Raise ProfileError for the first thing that excludes a stack of its own at the sender."""
     where, scenario = cell.place(*place), cell.scenario
     at = scenario.place_of(scenario.every_flow.index(section))
     algorithms = stack.section.algorithms
@@ -130,7 +128,7 @@ def _check_both(flow: Flow, stack: Stack, where: str, kind: Traits, verb: str) -
         raise ProfileError(what, where=where, hint="use flows that send bulk data")
 
 
-def _record(cell: Cell, network: Network, flow: Flow, stack: Stack, host: str) -> PlannedStack:
+def _planned_stack(cell: Cell, network: Network, flow: Flow, stack: Stack, host: str) -> PlannedStack:
     link = network.access_link(host)
     own = ipaddress.ip_interface(link.at(host).address)
     number = f"{_MAC + flow.id:012x}"

@@ -36,7 +36,7 @@ class BuiltNetwork(Protocol):
         """Move a NIC of the machine to a node."""
 
 
-class ReadAsWritten:
+class JsonForm:
     """A part of a plan with its own form in plan.json, also for pydantic, which validates plans of strangers."""
 
     has_time: ClassVar[bool] = False
@@ -52,8 +52,8 @@ class ReadAsWritten:
 
         form: dict[str, Any] = {"at_us": schema.int_schema()} if cls.has_time else {}
         form |= {"op": schema.str_schema(), "arguments": schema.dict_schema(schema.str_schema())}
-        told = {name: schema.typed_dict_field(kind, required=True) for name, kind in form.items()}
-        return schema.no_info_after_validator_function(cls.of_json, schema.typed_dict_schema(told))
+        typed_fields = {name: schema.typed_dict_field(kind, required=True) for name, kind in form.items()}
+        return schema.no_info_after_validator_function(cls.of_json, schema.typed_dict_schema(typed_fields))
 
 
 class PlanStep:
@@ -75,7 +75,7 @@ class PlanStep:
 
 
 @planned
-class Operation(PlanStep, ReadAsWritten):
+class Operation(PlanStep, JsonForm):
     """One step that builds the network. ``known`` maps each name to its class."""
 
     known: ClassVar[dict[str, type[PlanStep]]] = {}

@@ -58,6 +58,8 @@ def host_settings(cell: Cell, network: Network, size: Sizes, connections: int) -
     return operations
 
 
-def _buffer(asked: str | None, initial_bytes: int, largest_bytes: int) -> str:
+def _buffer(setting: str | None, initial_bytes: int, largest_bytes: int) -> str:
     """Return least, initial and largest size, as in the sysctls."""
-    return asked if asked and asked != FIXED else f"4096 {largest_bytes if asked else initial_bytes} {largest_bytes}"
+    if setting and setting != FIXED:
+        return setting
+    return f"4096 {largest_bytes if setting else initial_bytes} {largest_bytes}"

@@ -15,7 +15,7 @@ from howdah.plan.kept import ModelRecord, SenderRecord
 from howdah.plan.middlebox import middlebox_words
 from howdah.plan.path import LinkFacts, Losses, Path
 from howdah.plan.placed import Class, Qdisc
-from howdah.plan.plan import Plan, Processor
+from howdah.plan.plan import Flow, Plan, Processor
 from howdah.plan.policer import Policer
 from howdah.profile.module import provided_modules
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
@@ -91,7 +91,6 @@ def _run(plan: Plan) -> Iterator[str]:
 
 
 def _model(model: ModelRecord) -> Iterator[str]:
-    """Yield the declared parameters and each flow's counterpart in the model."""
     settings = " ".join(f"{name}={value}" for name, value in model.settings.items())
     rows: list[tuple[str, object]] = [
         ("parameters", model.parameters),
@@ -101,9 +100,9 @@ def _model(model: ModelRecord) -> Iterator[str]:
     ]
     for flow, own in model.flows.items():
         congestion = f" with {own.congestion_control}" if own.congestion_control else ""
-        told = " ".join(f"{name}={value}" for name, value in {**own.settings, **own.sink_settings}.items())
+        own_settings = " ".join(f"{name}={value}" for name, value in {**own.settings, **own.sink_settings}.items())
         what = f"Agent/{own.sender}{congestion} to Agent/{own.sink}{', all data at once' if own.jumps else ''}"
-        rows.append((f"flow {flow}", f"{what} {told}".rstrip()))
+        rows.append((f"flow {flow}", f"{what} {own_settings}".rstrip()))
     return _pairs(rows)
 
 
@@ -124,9 +123,13 @@ def _modules(plan: Plan) -> Iterator[str]:
 
 
 def _path(plan: Plan) -> Iterator[str]:
+    return _pairs([*_path_numbers(plan), *_path_features(plan.path), *_path_changes(plan.path)])
+
+
+def _path_numbers(plan: Plan) -> list[tuple[str, object]]:
     path = plan.path
     reverse, sender = path.reverse_rate_bits_per_second, path.sender_interface_bits_per_second
-    rows: list[tuple[str, object]] = [
+    return [
         ("rate", format_rate(path.rate_bits_per_second)),
         ("reverse rate", "unlimited" if reverse is None else format_rate(reverse)),
         ("delay forward", format_duration(path.forward_delay_us)),
@@ -143,39 +146,41 @@ def _path(plan: Plan) -> Iterator[str]:
         ("loss", _loss(path.losses(ahead=True))),
         *([("reverse loss", _loss(back))] if (back := path.losses(ahead=False)).ratio else []),
     ]
+
+
+def _path_features(path: Path) -> Iterator[tuple[str, object]]:
     if path.queue != "fifo":
-        rows.append(("queue", path.queue + (", marks (ECN)" if path.ecn else "")))
+        yield "queue", path.queue + (", marks (ECN)" if path.ecn else "")
     if path.reverse_queue != "fifo":
-        rows.append(("reverse queue", path.reverse_queue))
+        yield "reverse queue", path.reverse_queue
     if path.policer is not None:
-        rows.append(("policer", _policer(path.policer)))
+        yield "policer", _policer(path.policer)
     for hop in path.hops:
         held = f"{hop.buffer_bytes} bytes = {hop.buffer_bytes // path.frame_bytes} full frames"
-        shown = f"{format_rate(hop.rate_bits_per_second)}, {held}, {hop.queue}"
-        rows.append((f"hop {hop.node}:{hop.interface}", shown))
-    rows += _shown(path)
+        yield f"hop {hop.node}:{hop.interface}", f"{format_rate(hop.rate_bits_per_second)}, {held}, {hop.queue}"
+    yield from _shown(path)
     if path.jitter is not None:
-        rows.append(("drawn delay", _jitter(path.jitter)))
+        yield "drawn delay", _jitter(path.jitter)
     if path.middlebox is not None:
-        rows.append(("middlebox", ", ".join(middlebox_words(path.middlebox))))
+        yield "middlebox", ", ".join(middlebox_words(path.middlebox))
     if path.early_us:
-        rows.append(
-            ("overtaking", f"{path.reorder_ratio * 100:g} % of packets, {format_duration(path.early_us)} early")
-        )
+        yield "overtaking", f"{path.reorder_ratio * 100:g} % of packets, {format_duration(path.early_us)} early"
+
+
+def _path_changes(path: Path) -> Iterator[tuple[str, object]]:
     for name, changes in (("rate changes", path.rate_steps), ("reverse rate changes", path.reverse_rate_steps)):
         if changes:
             rates = [rate for _, rate in changes]
-            rows.append((name, f"{len(rates)}, {format_rate(min(rates))} to {format_rate(max(rates))}"))
+            yield name, f"{len(rates)}, {format_rate(min(rates))} to {format_rate(max(rates))}"
     for name, link in (("link", path.link), ("reverse link", path.reverse_link)):
         if link is not None:
-            rows.append((name, _link(link)))
+            yield name, _link(link)
     for direction, steps in (("forward", path.forward_loss_steps), ("reverse", path.reverse_loss_steps)):
         if steps:
-            rows.append((f"loss changes {direction}", f"{len(steps)}, at most {max(loss for _, loss in steps):.2%}"))
+            yield f"loss changes {direction}", f"{len(steps)}, at most {max(loss for _, loss in steps):.2%}"
     for direction, drawn in (path.delay_variation.drawn if path.delay_variation else {}).items():
         words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
-        rows.append((f"added delay {direction}", ", ".join(words)))
-    return _pairs(rows)
+        yield f"added delay {direction}", ", ".join(words)
 
 
 def _shown(path: Path) -> Iterator[tuple[str, object]]:
@@ -242,7 +247,6 @@ def _reverse_buffer(path: Path) -> str:
 
 
 def _sender(sender: SenderRecord) -> Iterator[str]:
-    """Yield every setting of the bundle with its value in force."""
     rows: list[tuple[str, object]] = []
     for field, setting in sender.settings.items():
         instead = "" if setting.instead_of is None else f", the profile's, instead of {setting.instead_of}"
@@ -251,7 +255,6 @@ def _sender(sender: SenderRecord) -> Iterator[str]:
 
 
 def _processor(each: Processor) -> Iterator[str]:
-    """Yield every constant with its source."""
     values: dict[str, object] = {
         "packet": format_nanoseconds(each.packet_ns),
         "ack": format_nanoseconds(each.ack_ns),
@@ -285,21 +288,25 @@ def _flows(plan: Plan) -> Iterator[str]:
             yield f"    receiver {flow.receiver_stack.name}, a stack of its own ({flow.receiver_stack.file})"
         if flow.receiver_behaviour != "linux":
             yield f"    receiver {flow.receiver_behaviour} (emulated)"
-        ends = f"{flow.traffic} source, {flow.sink} sink"
-        if flow.http is not None:
-            every = flow.http.every_us
-            pace = f", one each {format_duration(every)} at most" if every else ""
-            size = format_size(flow.http.object_bytes)
-            ends = f"nginx to curl, {flow.http.requests} requests of {size}{pace}"
-        if flow.program is not None:
-            first, second = ("server", "client") if flow.program.sends == "server" else ("client", "server")
-            names = [flow.program.end(end).command[0] for end in (first, second)]
-            kind = f"QUIC of {flow.quic}" if flow.quic else flow.program.protocol.upper()
-            ends = f"{kind}, {first} {names[0]} to {second} {names[1]}"
-        if flow.exchange is not None:
-            ends += f", {flow.exchange.requests} requests of {format_size(flow.exchange.object_bytes)}"
-            ends += f", {format_duration(flow.exchange.think_us)} between" if flow.exchange.think_us else ""
-        yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {ends}{opened}"
+        yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {_traffic(flow)}{opened}"
+
+
+def _traffic(flow: Flow) -> str:
+    ends = f"{flow.traffic} source, {flow.sink} sink"
+    if flow.http is not None:
+        every = flow.http.every_us
+        pace = f", one each {format_duration(every)} at most" if every else ""
+        size = format_size(flow.http.object_bytes)
+        ends = f"nginx to curl, {flow.http.requests} requests of {size}{pace}"
+    if flow.program is not None:
+        first, second = ("server", "client") if flow.program.sends == "server" else ("client", "server")
+        names = [flow.program.end(end).command[0] for end in (first, second)]
+        kind = f"QUIC of {flow.quic}" if flow.quic else flow.program.protocol.upper()
+        ends = f"{kind}, {first} {names[0]} to {second} {names[1]}"
+    if flow.exchange is not None:
+        ends += f", {flow.exchange.requests} requests of {format_size(flow.exchange.object_bytes)}"
+        ends += f", {format_duration(flow.exchange.think_us)} between" if flow.exchange.think_us else ""
+    return ends
 
 
 def _calibration(plan: Plan) -> Iterator[str]:

@@ -56,12 +56,12 @@ def timetable(cell: Cell) -> Timetable:
         reverse = add_steps([reverse, [(at, us - us // 2) for at, us in added]])
         outages += silent
     return Timetable(
-        rate=_ended(rate, path.rate, duration),
-        forward=_ended(forward, 0, duration),
-        reverse=_ended(reverse, 0, duration),
+        rate=_restored_at_end(rate, path.rate, duration),
+        forward=_restored_at_end(forward, 0, duration),
+        reverse=_restored_at_end(reverse, 0, duration),
         forward_loss=_losses(steps, "loss", float(path.loss), outages, duration),
         reverse_loss=_losses(steps, "reverse_loss", float(path.reverse_loss), outages, duration),
-        reverse_rate=_ended(reverse_rate, path.reverse_rate or 0, duration),
+        reverse_rate=_restored_at_end(reverse_rate, path.reverse_rate or 0, duration),
     )
 
 
@@ -74,7 +74,7 @@ def _steps(cell: Cell) -> list[StepSection]:
         return written
     at = ("path", "trace", "file")
     traced = read_trace(path.trace, cell.absolute(path.trace.file, *at), cell.place(*at), duration_us)
-    says = _said(traced)
+    says = _changed_quantities(traced)
     for name, why in (
         ("rate", "the link's trace says its rate" if path.link is not None else None),
         ("reverse_rate", path.no_reverse_steps),
@@ -82,13 +82,13 @@ def _steps(cell: Cell) -> list[StepSection]:
         if name in says and why:
             hint = f"take the column {name} out"
             raise ProfileError(f"{why}; this one may say delays and losses", where=cell.place(*at), hint=hint)
-    if both := says & _said(written):
+    if both := says & _changed_quantities(written):
         what = f"path.trace and path.schedule both say {' and '.join(sorted(both))}"
         raise ProfileError(what, where=cell.place(*at), hint="let one of them say it")
     return sorted([*written, *traced], key=lambda step: step.at)
 
 
-def _said(steps: list[StepSection]) -> set[str]:
+def _changed_quantities(steps: list[StepSection]) -> set[str]:
     """Return the quantities that the steps change; a round trip is a delay of both directions."""
     names = {name for name in CHANGING for step in steps if getattr(step, name) is not None}
     return (names | {"forward_delay", "reverse_delay"}) - {"rtt"} if "rtt" in names else names
@@ -116,7 +116,7 @@ def add_steps(parts: list[Steps]) -> Steps:
     return summed
 
 
-def _ended(steps: list[tuple[int, _Value]], base: _Value, duration_us: int) -> list[tuple[int, _Value]]:
+def _restored_at_end(steps: list[tuple[int, _Value]], base: _Value, duration_us: int) -> list[tuple[int, _Value]]:
     """Remove steps that change nothing, and add the return to ``base`` at the end of the run."""
     kept: list[tuple[int, _Value]] = []
     now = base
@@ -146,25 +146,27 @@ def _delays(path: PathSection, steps: list[StepSection]) -> tuple[Steps, Steps]:
     return forward, reverse
 
 
-def _drawn_rates(path: PathSection, asked: RateVariationSection, duration_us: int, seed: int) -> Steps:
+def _drawn_rates(path: PathSection, section: RateVariationSection, duration_us: int, seed: int) -> Steps:
     """Draw a uniform rate per interval from correlated normal values, like the delay variation (a Gaussian copula)."""
-    values = normals(asked.interval, asked.correlation_time, random.Random(seed))
+    values = normals(section.interval, section.correlation_time, random.Random(seed))
     steps: Steps = []
-    for at_us, value in zip(range(0, duration_us, asked.interval), values, strict=False):
+    for at_us, value in zip(range(0, duration_us, section.interval), values, strict=False):
         share = 0.5 * math.erfc(-value / math.sqrt(2))
         # Whole multiples of 8 kbit/s: the kernel counts bytes, and a smaller step has no effect.
-        steps.append((at_us, max(asked.least, asked.least + round((path.rate - asked.least) * share / 8000) * 8000)))
+        steps.append(
+            (at_us, max(section.least, section.least + round((path.rate - section.least) * share / 8000) * 8000))
+        )
     return steps
 
 
-def _handovers(asked: HandoverSection, duration_us: int, generator: random.Random) -> tuple[Steps, list[_Window]]:
+def _handovers(section: HandoverSection, duration_us: int, generator: random.Random) -> tuple[Steps, list[_Window]]:
     """Return the round trip that is added from each hand-over on (and from the beginning), and the outages."""
-    added: Steps = [(0, int(generator.random() * asked.delay))]
+    added: Steps = [(0, int(generator.random() * section.delay))]
     silent: list[_Window] = []
-    for at_us in range(asked.every if asked.first is None else asked.first, duration_us, asked.every):
-        if asked.outage:
-            silent.append((at_us, at_us + asked.outage, 1.0))
-        added.append((at_us, int(generator.random() * asked.delay)))
+    for at_us in range(section.every if section.first is None else section.first, duration_us, section.every):
+        if section.outage:
+            silent.append((at_us, at_us + section.outage, 1.0))
+        added.append((at_us, int(generator.random() * section.delay)))
     return added, silent
 
 
@@ -180,7 +182,7 @@ def _losses(
             limited.append((step.at, step.at + step.loss_for, float(loss)))
         elif loss is not None:
             lasting.append((step.at, float(loss)))
-    return _ended(_overlaid(_overlaid(lasting, base, limited), base, outages), base, duration_us)
+    return _restored_at_end(_overlaid(_overlaid(lasting, base, limited), base, outages), base, duration_us)
 
 
 def _overlaid(steps: list[tuple[int, float]], base: float, windows: list[_Window]) -> list[tuple[int, float]]:

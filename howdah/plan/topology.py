@@ -153,7 +153,7 @@ def _shortest(network: Network, router: str) -> list[Route]:
     """Return a route to both prefixes of every host that is not a neighbour."""
     routes = []
     for host in network.nodes("sender") + network.nodes("receiver"):
-        way = network.way(router, host)
+        way = network.links_between(router, host)
         if len(way) < 2:
             continue
         via, interface = bare(way[0].facing(router).address), way[0].at(router).name

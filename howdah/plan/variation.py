@@ -68,30 +68,33 @@ class DelayTable:
 
 
 def draw_series(
-    asked: DelayVariation, duration_us: int, seed: int, measured_us: list[int] | None = None
+    variation: DelayVariation, duration_us: int, seed: int, measured_us: list[int] | None = None
 ) -> DelaySeries:
     """Draw the series of one direction for ``duration_us``; ``measured_us`` are the sorted delays of the profile's
     file."""
-    values = normals(asked.interval, asked.correlation_time or 0, random.Random(seed))
-    count = -(-duration_us // asked.interval)
-    return DelaySeries(asked.interval, [_added(asked, value, measured_us) for value in itertools.islice(values, count)])
+    values = normals(variation.interval, variation.correlation_time or 0, random.Random(seed))
+    count = -(-duration_us // variation.interval)
+    return DelaySeries(
+        variation.interval,
+        [_added_delay_us(variation, value, measured_us) for value in itertools.islice(values, count)],
+    )
 
 
-def delay_table(asked: DelayVariation, measured_us: list[int] | None) -> DelayTable:
+def delay_table(variation: DelayVariation, measured_us: list[int] | None) -> DelayTable:
     """Return the quantiles of the distribution as a table."""
     shares = ((number + 0.5) / _TABLE_SIZE for number in range(_TABLE_SIZE))
-    delays = sorted(_added(asked, NormalDist().inv_cdf(share), measured_us) for share in shares)
+    delays = sorted(_added_delay_us(variation, NormalDist().inv_cdf(share), measured_us) for share in shares)
     scale_us = max(-(-delays[-1] * DISTRIBUTION_SCALE // LARGEST_DRAW), 1)
     return DelayTable(scale_us, [round(each * DISTRIBUTION_SCALE / scale_us) for each in delays])
 
 
-def _added(asked: DelayVariation, value: float, measured_us: list[int] | None) -> int:
+def _added_delay_us(variation: DelayVariation, value: float, measured_us: list[int] | None) -> int:
     """Map a standard normal value to an added delay within the limit."""
     if measured_us is not None:
         share = 0.5 * math.erfc(-value / math.sqrt(2))
         added = measured_us[min(int(share * len(measured_us)), len(measured_us) - 1)]
-        return added if asked.limit is None else min(added, asked.limit)
-    return min(max(_mapped(asked, value), 0), asked.limit_us)
+        return added if variation.limit is None else min(added, variation.limit)
+    return min(max(_mapped(variation, value), 0), variation.limit_us)
 
 
 def normals(interval_us: int, correlation_time_us: int, generator: random.Random) -> Iterator[float]:
@@ -104,14 +107,14 @@ def normals(interval_us: int, correlation_time_us: int, generator: random.Random
         value = phi * value + innovation * generator.gauss(0, 1)
 
 
-def _mapped(asked: DelayVariation, value: float) -> int:
+def _mapped(variation: DelayVariation, value: float) -> int:
     """Map a standard normal value to the distribution, in microseconds."""
-    scale = asked.standard_deviation or 0
-    if asked.distribution == "normal":
+    scale = variation.standard_deviation or 0
+    if variation.distribution == "normal":
         return round(scale * (3 + value))
     above = 0.5 * math.erfc(value / math.sqrt(2))  # probability that a value is larger
-    if asked.distribution == "uniform":
-        return round((asked.amplitude or 0) * (1 - above))
-    if asked.distribution == "pareto":
+    if variation.distribution == "uniform":
+        return round((variation.amplitude or 0) * (1 - above))
+    if variation.distribution == "pareto":
         return round(_PARETO_SCALE * scale * (math.pow(max(above, 1e-300), -1 / _PARETO_SHAPE) - 1))
     return round(-scale * math.log(max(above, 1e-300)))

@@ -52,7 +52,7 @@ def _routes(network: Network) -> list[AddRoute]:
 
 def _initial_windows(network: Network, cell: Cell, pairs: list[tuple[str, str]]) -> list[AddRoute]:
     """Return routes to the peers with initial windows: initcwnd at the sender, initrwnd at the receiver."""
-    asked: dict[tuple[str, str, str], int | None] = {}
+    windows: dict[tuple[str, str, str], int | None] = {}
     for index, (flow, (sender, receiver)) in enumerate(zip(cell.scenario.every_flow, pairs, strict=True)):
         if getattr(flow, "direction", "forward") == "reverse":
             sender, receiver = receiver, sender
@@ -60,13 +60,13 @@ def _initial_windows(network: Network, cell: Cell, pairs: list[tuple[str, str]])
             (sender, receiver, "initial_window", flow.initial_window),
             (receiver, sender, "initial_receive_window", flow.initial_receive_window),
         ):
-            if asked.setdefault((node, peer, name), value) != value:
+            if windows.setdefault((node, peer, name), value) != value:
                 what = f"flow {index + 1} and an earlier one join {sender} and {receiver} with different {name}"
                 raise ProfileError(
                     what, where=cell.place(*cell.scenario.place_of(index), name), hint="give them hosts of their own"
                 )
     operations = []
-    for (node, peer, name), value in asked.items():
+    for (node, peer, name), value in windows.items():
         if value is None:
             continue
         link = network.access_link(node)

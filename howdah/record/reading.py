@@ -14,7 +14,7 @@ from howdah.errors import RecordError
 from howdah.foreign import read_foreign
 from howdah.plan.named import check_names
 from howdah.plan.placed import Class, PlacedQueue
-from howdah.plan.plan import Plan, of_today
+from howdah.plan.plan import Plan, in_current_format
 from howdah.record.directory import read_json
 from howdah.record.metrics import Metrics
 from howdah.record.model import HINT, adapter
@@ -73,7 +73,7 @@ def read_plan_file(path: Path) -> Plan:
         raise RecordError("this is not a plan", where=str(path), hint=HINT)
     try:
         content = read_foreign(path)
-        today = of_today(value)
+        today = in_current_format(value)
         text = content if today is value else json.dumps(today)
         adapter(Plan).validate_json(text, strict=True)  # its errors name the place of what is wrong
         plan = Plan.from_json(content.decode())

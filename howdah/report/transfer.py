@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from howdah.measure.group import asked_of, times_s
+from howdah.measure.group import planned_requests, times_s
 from howdah.measure.statistics import Quantile, quantile
 from howdah.number import between, significant
 from howdah.number import size as size_words
@@ -157,7 +157,7 @@ def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None
     asked: list[Flow] = []
     for number, value in found:
         flow = flows[number]
-        if asked_of(flow) is not None:
+        if planned_requests(flow) is not None:
             asked.append(flow)
         elif flow.size_bytes is not None:
             time = float(value) if isinstance(value, int | float) else None
@@ -174,7 +174,7 @@ def _answers(run: Run, path: Path, asking: list[Flow]) -> Iterator[tuple[Flow, i
     check(run.directory, run.provenance, [file])
     record = read_agent(run.directory)
     for flow in asking:
-        asked = asked_of(flow)
+        asked = planned_requests(flow)
         assert asked is not None
         times = times_s(record.flow(flow.id))
         later = ideal_s(flow, path, asked.object_bytes)

@@ -18,7 +18,7 @@ from typing import Any
 from howdah.errors import HowdahError, ProfileError
 from howdah.place import PROJECT
 from howdah.plan.compile import compile_plan
-from howdah.plan.plan import of_today
+from howdah.plan.plan import in_current_format
 from howdah.profile import Profile, load
 from howdah.profile.profile import Cell
 from howdah.record.directory import RunDirectory, read_object
@@ -184,7 +184,7 @@ def _difference(said: dict[str, Any], cell: Cell, by_command: dict[str, None]) -
     except HowdahError as error:
         return f"it cannot be compiled: {error.what}"
     try:
-        return next(differences(of_today(said), of_today(made)), None)
+        return next(differences(in_current_format(said), in_current_format(made)), None)
     except ValueError as error:
         return f"it cannot be read: {error}"
 

@@ -23,7 +23,7 @@ from howdah.codec import encoded
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.foreign import files_below, kind_of, open_foreign
 from howdah.place import file_of, state_place
-from howdah.plan.named import BUILT, CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
+from howdah.plan.named import BUILT, CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Dependency, dependencies_of
 from howdah.plan.plan import Plan
 from howdah.profile.stack import read_stack
 from howdah.record.provenance import sha256_text
@@ -43,7 +43,7 @@ class NamedCode:
     it would be built without a sandbox, because this machine has none.
     """
 
-    named: Named
+    named: Dependency
     sha256: str | None
     bare: bool = False
 
@@ -53,7 +53,7 @@ class NamedCode:
 
 def signed(record: RunRecord, plan: Plan, plan_json: str) -> RunRecord:
     """Return a run's record marked as made by this user's howdah, or unchanged if the plan names nothing."""
-    return record.replaced(made_here=_code(plan_json)) if named_of(plan) else record
+    return record.replaced(made_here=_code(plan_json)) if dependencies_of(plan) else record
 
 
 def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -> bool:
@@ -62,7 +62,7 @@ def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -
     Raise UntrustedError unless the user has permitted it. With ``trust`` the user permits it, now and later, except
     builds without a sandbox, which need ``trust`` each time.
     """
-    named = named_of(plan)
+    named = dependencies_of(plan)
     if not named or hmac.compare_digest((record.made_here or "").encode(), _code(plan_json).encode()):
         return False
     known = _remembered()
@@ -86,7 +86,7 @@ def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -
     return True
 
 
-def _reaching_this_machine(named: list[Named], plan: Plan) -> Iterator[tuple[Named, bool]]:
+def _reaching_this_machine(named: list[Dependency], plan: Plan) -> Iterator[tuple[Dependency, bool]]:
     """Yield what can reach this machine, leaving out programs confined to a guest, and whether it is built without a
     sandbox."""
     for each in named:
@@ -111,7 +111,7 @@ def _code(plan_json: str) -> str:
     return code(b"plan\0" + sha256_text(plan_json).encode())
 
 
-def _digest(named: Named, plan: Plan, plan_json: str) -> str | None:
+def _digest(named: Dependency, plan: Plan, plan_json: str) -> str | None:
     """Return the SHA-256 of all files that would be read: for an engine of its plan, for a flow's program of its
     command."""
     if named.kind == ENGINE:

@@ -15,7 +15,7 @@ from pytest import MonkeyPatch
 from howdah.atlas import site
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import published_of, read_chapters
-from howdah.atlas.finding import tell
+from howdah.atlas.finding import supported_findings
 from howdah.atlas.published import kernel_of, rows_of
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
@@ -161,7 +161,7 @@ def _atlas(root: Path) -> dict[str, Path]:
     catalogue, place = atlas.read(), atlas.runs / "atlas"
     rows = atlas.published_rows()
     rows["made/more"].verdict = "fail"  # a sentence that has fallen
-    findings = tell(catalogue.findings, rows, "6.12")
+    findings = supported_findings(catalogue.findings, rows, "6.12")
     record = Record([Sitting(started="2026-11-22T00:00:00+00:00", quick=False, made=18, wall_s=200.0)])
     shown = views(catalogue, atlas.chapters(), place, draw, quick=False)
     published = write_published(root / "published")
@@ -180,7 +180,7 @@ def write_published(place: Path) -> Path:
     chapters = read_chapters(PROFILES / "atlas", place.parent / "no-runs", quick=False)
     shown = views(catalogue, chapters, place, draw, quick=False)
     results = published_of(chapters)
-    findings = tell(catalogue.findings, rows_of(results), kernel_of(results))
+    findings = supported_findings(catalogue.findings, rows_of(results), kernel_of(results))
     return write_site(place, catalogue, shown, Record(), [], quick=False, findings=findings)
 
 

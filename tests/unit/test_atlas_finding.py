@@ -12,7 +12,7 @@ import pytest
 
 from howdah.atlas import command as atlas_command
 from howdah.atlas.catalogue import read_catalogue
-from howdah.atlas.finding import STATUSES, Findings, Statement, plain, quoted, read_findings, tell
+from howdah.atlas.finding import STATUSES, Findings, Statement, plain, quoted, read_findings, supported_findings
 from howdah.atlas.published import Published, kernel_of, rows_of
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
@@ -77,12 +77,12 @@ def site_of(made: Made, findings: Findings) -> Path:
 
 
 def test_every_sentence_of_the_repository_stands_on_its_claims() -> None:
-    assert tell(read_catalogue().findings, shipped_rows(), "6.12").fallen == []
+    assert supported_findings(read_catalogue().findings, shipped_rows(), "6.12").fallen == []
 
 
 def test_every_paper_has_its_sentence_and_several_findings_what_is_not_reproduced_among_them() -> None:
     catalogue = read_catalogue()
-    found = tell(catalogue.findings, shipped_rows(), "6.12")
+    found = supported_findings(catalogue.findings, shipped_rows(), "6.12")
     for paper in catalogue.papers:
         assert found.learnt(paper.key) is not None, paper.key
         assert found.number(paper.key) >= 4, paper.key
@@ -92,13 +92,13 @@ def test_every_paper_has_its_sentence_and_several_findings_what_is_not_reproduce
 
 
 def test_numbers_are_those_of_the_claims(tmp_path: Path) -> None:
-    assert [each.says for each in tell(statements(tmp_path), rows(), "6.12").told] == [
+    assert [each.says for each in supported_findings(statements(tmp_path), rows(), "6.12").supported] == [
         "CUBIC leaves at 30.1 packets.",
         "CUBIC uses 95.1 % and Reno 90.1 %.",
         "CUBIC loses 0 packets, and 51 packets without HyStart.",
     ]
     changed = rows(window={"measured": {"text": "47 ± 2 packets, n = 3"}})
-    assert tell(statements(tmp_path), changed, "6.12").told[0].says == "CUBIC leaves at 47 packets."
+    assert supported_findings(statements(tmp_path), changed, "6.12").supported[0].says == "CUBIC leaves at 47 packets."
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_a_sentence_falls_with_its_claim(tmp_path: Path, change: dict[str, Any] 
     changed = rows(more=change or {})
     if change is None:
         del changed["made/more"]
-    found = tell(statements(tmp_path), changed, "6.12")
-    assert [each.status for each in found.told] == [None, "cured"]
+    found = supported_findings(statements(tmp_path), changed, "6.12")
+    assert [each.status for each in found.supported] == [None, "cured"]
     (fallen,) = found.fallen
     assert fallen.endswith(f"this sentence does not stand: {why}")
     assert "paper.yaml:7" in fallen
@@ -153,7 +153,7 @@ def test_a_sentence_falls_with_its_claim(tmp_path: Path, change: dict[str, Any] 
 def test_the_page_says_which_sentences_have_fallen(made: Made) -> None:
     changed = made.published_rows()
     changed["made/more"].verdict = "fail"
-    page = (site_of(made, tell(made.read().findings, changed, "6.12")) / "findings.html").read_text()
+    page = (site_of(made, supported_findings(made.read().findings, changed, "6.12")) / "findings.html").read_text()
     assert "CUBIC uses" not in page
     assert "made/more must be pass, and is fail" in page
 
@@ -192,7 +192,7 @@ def test_pages_link_to_the_findings_and_they_to_the_claims(made: Made) -> None:
     known = made.published_rows()
     for row in known.values():
         row.outdated = "the algorithm is another one"
-    site = site_of(made, tell(made.read().findings, known, "6.12"))
+    site = site_of(made, supported_findings(made.read().findings, known, "6.12"))
     index, page = (site / "index.html").read_text(), (site / "findings.html").read_text()
     assert "CUBIC leaves at 30.1\u00a0packets." in index
     assert 'href="findings.html"' in index

@@ -14,7 +14,7 @@ from howdah.judge.check import VIRTUAL
 from howdah.linux.netlink.discipline.htb import Htb, HtbClass
 from howdah.plan.placed import Class, Qdisc
 from howdah.plan.plan import Plan
-from howdah.plan.route import way
+from howdah.plan.route import links_between
 from howdah.record.verdict import Check
 from tests.unit import path_factory
 from tests.unit.path_factory import ACKS, DROPPED, SENT
@@ -270,6 +270,6 @@ def test_counters_are_what_grew() -> None:
 
 def test_the_way_follows_links_through_routers_only() -> None:
     plan = path_factory.path_plan()
-    assert [(hop.node, hop.interface) for hop in way(plan, "s1", "r1")] == list(path_factory.FORWARD)
-    assert [(hop.node, hop.interface) for hop in way(plan, "r1", "s1")] == list(path_factory.REVERSE)
-    assert way(plan, "s1", "nowhere") == []
+    assert [(hop.node, hop.interface) for hop in links_between(plan, "s1", "r1")] == list(path_factory.FORWARD)
+    assert [(hop.node, hop.interface) for hop in links_between(plan, "r1", "s1")] == list(path_factory.REVERSE)
+    assert links_between(plan, "s1", "nowhere") == []

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from howdah.measure.event import SlowStartEvent, count, told_cause, told_exit
+from howdah.measure.event import SlowStartEvent, count, reported_cause, reported_exit
 from howdah.measure.exit_rows import detector_rows, exit_rows, find_startup
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
@@ -64,33 +64,33 @@ def check(sheet: Sheet, metric: str) -> CrossCheck:
 
 def test_the_first_exit_counts() -> None:
     first, second = told(42, "exit", "delay"), told(900, "exit", "initial-ssthresh")
-    assert told_exit([told(41, "phase", "delay"), first, second], NONE) is first
-    assert told_exit([told(41, "phase", "delay")], NONE) is None
+    assert reported_exit([told(41, "phase", "delay"), first, second], NONE) is first
+    assert reported_exit([told(41, "phase", "delay")], NONE) is None
 
 
 def test_an_estimate_that_raises_the_threshold_takes_an_exit_back() -> None:
     early = told(42, "exit", "initial-ssthresh", 32)
     raised = told(43, "estimate", "rate-estimate", 33, ssthresh_packets=60)
     last = told(50, "exit", "initial-ssthresh", 60)
-    assert told_exit([early, raised, last], NONE) is last
+    assert reported_exit([early, raised, last], NONE) is last
     same = told(43, "estimate", "rate-estimate", 33, ssthresh_packets=32)
-    assert told_exit([early, same, last], NONE) is early
+    assert reported_exit([early, same, last], NONE) is early
 
 
 def test_the_last_raise_that_the_window_reached_ends_a_startup_whose_exit_is_told_once() -> None:
     first = told(41, "exit", "rate-estimate", 32)
     raises = [told(42, "estimate", "rate-estimate", 33, ssthresh_packets=50), told(44, "estimate", "rate-estimate", 60)]
     reached = trace_of([20, 32, 33, 50, 60, 60], [32, 32, 50, 50, 60, 60])
-    assert told_exit([first, *raises], reached) is raises[1]
+    assert reported_exit([first, *raises], reached) is raises[1]
     below = trace_of([20, 32, 33, 50, 51, 52], [32, 32, 50, 50, 99, 99])
-    assert told_exit([first, *raises], below) is None
+    assert reported_exit([first, *raises], below) is None
 
 
 def test_a_threshold_raised_below_the_window_changes_nothing() -> None:
     """Over cubic the window has left the threshold behind; the estimate goes on rising."""
     first = told(41, "exit", "rate-estimate", 32)
     below = told(44, "estimate", "rate-estimate", 60, ssthresh_packets=50)
-    assert told_exit([first, below], NONE) is first
+    assert reported_exit([first, below], NONE) is first
 
 
 def test_an_exit_before_the_first_record_agrees_with_it() -> None:
@@ -104,12 +104,12 @@ def test_what_is_estimated_after_the_window_was_cut_is_no_startup() -> None:
     first = told(41, "exit", "rate-estimate", 32)
     again = told(44, "estimate", "rate-estimate", 30, ssthresh_packets=90)
     cut = trace_of([20, 32, 33, 20, 30, 60], [32, 32, 32, 16, 90, 90])
-    assert told_exit([first, again], cut) is first
+    assert reported_exit([first, again], cut) is first
 
 
 def test_an_estimate_does_not_undo_a_loss() -> None:
     loss = told(42, "exit", "loss", 80, ssthresh_packets=40)
-    assert told_exit([loss, told(60, "estimate", "rate-estimate", 40, ssthresh_packets=70)], NONE) is loss
+    assert reported_exit([loss, told(60, "estimate", "rate-estimate", 40, ssthresh_packets=70)], NONE) is loss
 
 
 def test_a_spurious_loss_is_taken_back_when_the_trace_shows_slow_start_again() -> None:
@@ -117,25 +117,25 @@ def test_a_spurious_loss_is_taken_back_when_the_trace_shows_slow_start_again() -
     undone = told(42, "resume", "spurious", 40, ssthresh_packets=20)
     last = told(44, "exit", "delay", 60)
     again = trace_of([40, 40, 1, 40, 50, 60], [INF, INF, 20, INF, INF, 60])
-    assert told_exit([loss, undone, last], again) is last
+    assert reported_exit([loss, undone, last], again) is last
     # Undone in congestion avoidance, much later: the window is above its threshold before and after.
     after = trace_of([40, 40, 1, 40, 41, 42], [INF, INF, 20, 20, 30, 30])
-    assert told_exit([loss, undone], after) is loss
+    assert reported_exit([loss, undone], after) is loss
 
 
 def test_css_that_resumes_is_no_exit() -> None:
     events = [told(41, "phase", "delay"), told(42, "resume", "delay"), told(43, "exit", "css-rounds")]
-    assert told_exit(events, DELAY) is events[2]
+    assert reported_exit(events, DELAY) is events[2]
     assert (count(events, "phase"), count(events, "resume")) == (1, 1)
 
 
 def test_a_threshold_from_an_estimate_has_the_estimates_cause() -> None:
     pair = told(40, "estimate", "packet-pair", 12, ssthresh_packets=64)
     reached = told(45, "exit", "initial-ssthresh", 64)
-    assert told_cause([pair, reached], reached) == "packet-pair"
-    assert told_cause([reached], reached) == "initial-ssthresh"
+    assert reported_cause([pair, reached], reached) == "packet-pair"
+    assert reported_cause([reached], reached) == "initial-ssthresh"
     other = dataclasses.replace(pair, ssthresh_packets=50)
-    assert told_cause([other, reached], reached) == "initial-ssthresh"
+    assert reported_cause([other, reached], reached) == "initial-ssthresh"
 
 
 def test_the_modules_exit_is_the_measure_and_the_trace_agrees() -> None:

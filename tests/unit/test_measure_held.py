@@ -11,7 +11,7 @@ import pytest
 
 from howdah.held import HeldBy
 from howdah.measure.capacity import FairCapacity
-from howdah.measure.held import Holding, Together, held_most, held_rows, holding, together_rows
+from howdah.measure.held import GroupHoldings, Holding, held_most, held_rows, holding, holding_rows
 from howdah.measure.interval import receive_kinds
 from howdah.measure.rounds import Restart, restarts_of, window_cuts
 from howdah.measure.row import GroupOf, Sheet
@@ -291,7 +291,7 @@ def test_without_an_ack_nothing_is_said() -> None:
     trace = make_trace([], [], [])
     assert holding(trace, make_info([]), FairCapacity(FAST, []), NEVER, NEVER, []) is None
     sheet = Sheet({})
-    together_rows(sheet, GroupOf("web", "cubic", "measured"), Together())
+    holding_rows(sheet, GroupOf("web", "cubic", "measured"), GroupHoldings())
     assert all(row.value is None and row.why for row in sheet.rows)
 
 
@@ -339,9 +339,9 @@ def test_the_rows_of_a_flow_add_up_and_agree_with_the_kernel() -> None:
 
 
 def test_a_group_is_the_time_of_all_its_connections() -> None:
-    together = Together([Holding({HeldBy.THINK: 1.0, HeldBy.PACING: 1.0}, 2.0), Holding({HeldBy.THINK: 6.0}, 6.0)])
+    together = GroupHoldings([Holding({HeldBy.THINK: 1.0, HeldBy.PACING: 1.0}, 2.0), Holding({HeldBy.THINK: 6.0}, 6.0)])
     sheet = Sheet({})
-    together_rows(sheet, GroupOf("web", "cubic", "measured"), together)
+    holding_rows(sheet, GroupOf("web", "cubic", "measured"), together)
     rows = {row.metric: row.value for row in sheet.rows}
     assert (rows["held_think_share"], rows["held_pacing_share"], rows["held_back_by"]) == (0.875, 0.125, "pacing")
     assert rows["held_back_share"] == 1.0, "of all the time in which no client thought"

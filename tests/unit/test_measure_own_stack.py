@@ -14,7 +14,7 @@ import pytest
 from howdah.ingest.segment import add_own_stacks
 from howdah.ingest.source import Context, Made, SourceReport
 from howdah.measure.growth import growth_end, in_flight
-from howdah.measure.own_stack import filled_share, own_stack_rows, unseen
+from howdah.measure.own_stack import filled_share, own_stack_rows, unseen_metrics
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace, columns_of
 from howdah.measure.trace import trace_of as trace_in
@@ -149,12 +149,12 @@ def test_a_full_window_counts_for_as_long_as_it_lasts() -> None:
 def test_what_packets_do_not_show_has_no_value_and_the_reason() -> None:
     plan = make_plan()
     plan = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], sender_stack=STACK)])
-    sheet = Sheet({}, unseen=unseen(plan))
+    sheet = Sheet({}, unseen=unseen_metrics(plan))
     sheet.add(1, "timeouts", 0)
     sheet.add(1, "retransmitted_packets", 3)
     assert [row.value for row in sheet.rows] == [None, 3]
     assert "the stack mine sends" in str(sheet.rows[0].why)
-    assert unseen(make_plan()) == {}
+    assert unseen_metrics(make_plan()) == {}
 
 
 def rows_of(tmp_path: Path, wire: list[dict[str, object]], retransmitted: list[int]) -> dict[str, tuple[Any, Any]]:

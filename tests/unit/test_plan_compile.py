@@ -10,7 +10,7 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.plan.compile import compile_plan
-from howdah.plan.plan import Plan, of_today
+from howdah.plan.plan import Plan, in_current_format
 from howdah.profile import load
 from howdah.record.reading import read_plan_file
 from howdah.verify.compiled import differences
@@ -295,4 +295,4 @@ def test_a_plan_whose_intervals_were_fields_is_read(tmp_path: Path) -> None:
     file.write_text(json.dumps(value), encoding="utf-8")
     assert Plan.from_json(file.read_text(encoding="utf-8")) == plan
     assert read_plan_file(file) == plan
-    assert list(differences(of_today(value), json.loads(plan.to_json()))) == []
+    assert list(differences(in_current_format(value), json.loads(plan.to_json()))) == []

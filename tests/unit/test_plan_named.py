@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from howdah.plan.kernel import OwnKernel, Part
-from howdah.plan.named import Named, check_names, named_of, programs_of
+from howdah.plan.named import Dependency, check_names, dependencies_of, programs_of
 from howdah.plan.plan import Plan
 from howdah.plan.traffic import PlannedStack, ProgramFile
 from tests.unit.plan_factory import make_plan
@@ -88,13 +88,13 @@ def stack(**changes: Any) -> PlannedStack:
     ],
 )
 def test_what_runs_where_is_said(plan: Plan, named: list[tuple[str, str, str]]) -> None:
-    assert named_of(plan) == [Named(*each) for each in named]
-    assert [str(each) for each in named_of(plan)] == [f"{kind} {name}: {runs}" for kind, name, runs in named]
+    assert dependencies_of(plan) == [Dependency(*each) for each in named]
+    assert [str(each) for each in dependencies_of(plan)] == [f"{kind} {name}: {runs}" for kind, name, runs in named]
 
 
 def test_each_is_named_once() -> None:
     two = [dataclasses.replace(make_plan().flows[0], id=number, receiver_stack=stack(file="x")) for number in (1, 2)]
-    assert named_of(with_(flows=two)) == [Named("stack", "x", BUILT)]
+    assert dependencies_of(with_(flows=two)) == [Dependency("stack", "x", BUILT)]
 
 
 def test_files_of_programs_have_a_place_for_each_end() -> None:

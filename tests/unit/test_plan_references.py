@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from howdah.errors import RecordError
-from howdah.plan.plan import of_today
+from howdah.plan.plan import in_current_format
 from howdah.record.reading import read_plan_file
 from tests.unit.profile_factory import make_one
 
@@ -43,7 +43,7 @@ def _leaves(value: object, place: _Place = ()) -> Iterator[tuple[_Place, object]
 
 
 def test_every_reference_of_a_plan_is_looked_up_before_it_is_used(tmp_path: Path) -> None:
-    plan: Any = of_today(json.loads(make_one(tmp_path, "", _PATHS).to_json()))
+    plan: Any = in_current_format(json.loads(make_one(tmp_path, "", _PATHS).to_json()))
     file = tmp_path / "plan.json"
     met = set()
     for place, value in _leaves(plan):
@@ -92,7 +92,7 @@ def test_a_plan_with_a_module_of_its_own_is_read(tmp_path: Path) -> None:
 def test_a_number_that_nothing_can_be_divided_by_is_named(
     part: str, name: str, wrong: float, what: str, tmp_path: Path
 ) -> None:
-    plan: Any = of_today(json.loads(make_one(tmp_path).to_json()))
+    plan: Any = in_current_format(json.loads(make_one(tmp_path).to_json()))
     (plan["path"] if part == "path" else plan["flows"][0])[name] = wrong
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     with pytest.raises(RecordError, match=re.escape(what)):

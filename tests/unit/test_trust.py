@@ -16,7 +16,7 @@ from howdah.build.supervise import mark
 from howdah.engine.share import bring_programs, stage_programs
 from howdah.engine.uml import needs
 from howdah.errors import HowdahError, RecordError, RunFailedError
-from howdah.plan.named import named_of
+from howdah.plan.named import dependencies_of
 from howdah.plan.plan import Plan
 from howdah.plan.traffic import ProgramEnd, ProgramFile, Programs
 from howdah.record.directory import RunDirectory, read_json, write_json
@@ -62,7 +62,7 @@ _RECORD = RunRecord(status="running")
 
 
 def test_a_plan_of_howdahs_own_names_nothing() -> None:
-    assert named_of(make_plan()) == []
+    assert dependencies_of(make_plan()) == []
     assert signed(_RECORD, make_plan(), make_plan().to_json()).made_here is None
 
 
@@ -91,7 +91,7 @@ def _confines(problem: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_everything_that_would_run_is_named_and_asked_for(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _confines("files: Function not implemented", monkeypatch)
     plan = _NAMING[what]
-    (named,) = named_of(plan)
+    (named,) = dependencies_of(plan)
     assert str(named).startswith(what.split()[0])
     text = plan.to_json()
     with pytest.raises(UntrustedError):

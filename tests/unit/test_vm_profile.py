@@ -30,7 +30,7 @@ from howdah.ingest.cpu import ingest_finite_processor
 from howdah.ingest.source import Context
 from howdah.judge.engine import idle_of
 from howdah.measure.cpu import cpu_rows
-from howdah.measure.processor import course_of
+from howdah.measure.processor import busy_time_of
 from howdah.measure.row import Sheet
 from howdah.plan.plan import Plan
 from howdah.record import table as store
@@ -212,7 +212,7 @@ def test_busy_time_of_intervals(tmp_path: Path) -> None:
     directory, plan = _run(tmp_path, {})
     _ingest(directory, plan)
     for name in ("cpu", "cpu_sample"):
-        course = course_of(store.read(directory, name)).between(0, plan.duration_us * 1000)
+        course = busy_time_of(store.read(directory, name)).between(0, plan.duration_us * 1000)
         assert course.busy_ns[0] / course.duration_ns[0] == pytest.approx(0.7, rel=0.05), name
         assert course.of(("tcp_sacktag_write_queue",)).sum() == 20_000_000
         first = course.between(0, 100_000_000)

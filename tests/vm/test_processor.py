@@ -8,7 +8,7 @@ import json
 import pytest
 
 from howdah.command.main import main
-from howdah.measure.processor import course_of
+from howdah.measure.processor import busy_time_of
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.guest.guest_run import measures
@@ -48,7 +48,7 @@ def test_both_sources_saw_the_run(run: RunDirectory) -> None:
 
 def test_no_more_instructions_than_there_is_time(run: RunDirectory) -> None:
     """What the counter saw of each interval, at two nanoseconds an instruction, against the machine's own clock."""
-    course = course_of(store.read(run, "cpu"))
+    course = busy_time_of(store.read(run, "cpu"))
     share = course.busy_ns / course.duration_ns
     assert course.begin_ns.size >= 30
     assert share.min() > 0
@@ -56,7 +56,7 @@ def test_no_more_instructions_than_there_is_time(run: RunDirectory) -> None:
 
 
 def test_functions_of_the_stock_kernel_have_names(run: RunDirectory) -> None:
-    course = course_of(store.read(run, "cpu")).between(0, 3_000_000_000)
+    course = busy_time_of(store.read(run, "cpu")).between(0, 3_000_000_000)
     for name in ("tcp_ack", "tcp_sacktag_write_queue", "tcp_data_queue", "sink_tasklet", "htb_dequeue"):
         assert course.of((name,)).sum() > 0, name
     unknown = [

@@ -51,7 +51,7 @@ def _measure_target(
         "forward": Probes(sockets[0], sockets[1], far_address),
         "reverse": Probes(sockets[1], sockets[0], near_address),
     }
-    measured = {name: probes for name, probes in directions.items() if jitter.way(ahead=name == "forward")}
+    measured = {name: probes for name, probes in directions.items() if jitter.applies(ahead=name == "forward")}
     start = now_ns() + MS
     for number in range(jitter.packets):
         for probes in measured.values():

@@ -19,7 +19,7 @@ from howdah.plan.operation import Address, AddRoute, Adopt, ModuleParameter, Nod
 from howdah.plan.placed import Class, Qdisc
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
-from howdah.plan.route import way
+from howdah.plan.route import links_between
 from howdah.plan.shaping import LEAST_SENDER_QUEUE_PACKETS
 from howdah.plan.shares import BottleneckEnds, MachineShare, ProbePlace
 from howdah.plan.step import Operation
@@ -108,7 +108,7 @@ def _bottleneck(plan: Plan) -> BottleneckEnds:
     classes = (item for item in plan.operations if isinstance(item, Class))
     bursts = [item.rate.burst_bytes for item in classes if item.at == (near, interface)]
     target = plan.calibration.targets[0]
-    hops = way(plan, target.sender, target.receiver)
+    hops = links_between(plan, target.sender, target.receiver)
     hop = next(hop for hop in hops if (hop.node, hop.interface) == (near, interface))
     return BottleneckEnds(
         burst_frames=-(-max(bursts, default=0) // plan.path.frame_bytes),
@@ -123,6 +123,6 @@ def _probes(plan: Plan) -> list[ProbePlace]:
     """Return the probe points of each target: from the router next to one host to the wire towards the other."""
     found = []
     for target in plan.calibration.targets:
-        hops = way(plan, target.sender, target.receiver)
+        hops = links_between(plan, target.sender, target.receiver)
         found.append(ProbePlace(hops[0].to_node, hops[0].to_interface, hops[-1].node, hops[-1].interface))
     return found
