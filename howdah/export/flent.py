@@ -33,7 +33,7 @@ STEP_MS = 200  # flent's own default interval
 Values = list[float | None]
 Records = list[dict[str, float]]
 
-# Published series -> key of flent's socket statistics, and what makes its unit of ours.
+# Published series -> key in flent's socket statistics, and the factor from howdah's unit to flent's.
 _SOCKET_KEYS = {
     "howdah_flow_cwnd_packets": ("tcp_cwnd", 1.0),
     "howdah_flow_ssthresh_packets": ("tcp_ssthresh", 1.0),
@@ -142,7 +142,7 @@ def _add_direction(
         data.raw[name] = sorted(records, key=lambda record: record["t"])
     _put(data, f"{names.total} avg", _combined(every, "average"), "Mbits/s")
     _put(data, f"{names.total} sum", _combined(every, "sum"), "Mbits/s")
-    if names.series == names.total:  # the tests of one direction have it
+    if names.series == names.total:  # only tests of one direction have it
         _put(data, f"{names.total} fairness", _combined(every, "fairness"), "Idx")
 
 

@@ -70,7 +70,7 @@ class _CaptureFile:
                 seconds, nanoseconds, here, whole = _PACKET.unpack(head)
                 data = opened.read(here)
                 if len(data) < here:
-                    return  # cut off; the judge has said so
+                    return  # truncated; the verdict already reports it
                 time_ns = seconds * 1_000_000_000 + nanoseconds
                 yield self.clock.published(time_ns) if self.clock else time_ns, number, whole, data
 

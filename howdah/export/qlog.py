@@ -23,7 +23,7 @@ from howdah.record.result import Run
 
 SUFFIX = ".sqlog"
 VERSION = "0.3"
-STEP_NS = 1_000_000  # between two metrics_updated at least; a changed ssthresh is told at once
+STEP_NS = 1_000_000  # least time between two metrics_updated; a changed ssthresh is reported at once
 _RECORD = "\x1e"  # before each text of a sequence (RFC 7464)
 
 

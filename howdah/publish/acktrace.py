@@ -23,10 +23,10 @@ from howdah.record.schema import INFINITE_SSTHRESH
 
 _NAME = "tcp_probe"
 _FIELDS = ("sport", "dport", "snd_cwnd", "ssthresh", "srtt", "address")
-_MOST_AT_ONCE_BYTES = 64 << 20  # of one look; the rest waits for the next
-_MOST_START_UP_RECORDS = 200_000  # of a flow: an exit that comes later is left to the analysis
-_STEPS = 300  # of a course, over the whole duration
-_SOCKADDR_ADDRESS = 4  # bytes, sockaddr_in
+_MOST_AT_ONCE_BYTES = 64 << 20  # most bytes read by one look; the rest waits for the next
+_MOST_START_UP_RECORDS = 200_000  # records of a flow that are searched for its exit
+_STEPS = 300  # steps of a flow's history, over the whole duration
+_SOCKADDR_ADDRESS = 4  # offset of the address in sockaddr_in, in bytes
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class AckTrace:
     def __init__(self, raw: Path, plan: Plan) -> None:
         self._raw = raw
         self._plan = plan
-        self._epoch_ns = plan.epoch_us * 1000  # kept exactly in virtual time, where alone this is used
+        self._epoch_ns = plan.epoch_us * 1000  # exact, because this is only used in virtual time
         self._layout: Layout | None = None
         self._offset = 0
         self.step_ns = max(1, -(-plan.duration_us * 1000 // _STEPS))
@@ -134,7 +134,7 @@ class AckTrace:
             if flow.group is not None:
                 members.setdefault(flow.group, []).append(flow)
         self.groups = [GroupSoFar(name, flows) for name, flows in members.items()]
-        self.acks_per_second: float | None = None  # of simulated time, in what the last look found
+        self.acks_per_second: float | None = None  # per simulated second, in the records of the last look
 
     def look(self) -> None:
         """Read what was added. A trace that cannot be read (yet) changes nothing."""

@@ -43,7 +43,7 @@ def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
     """Return the blocks of a night and build them if missing. Raises HowdahError if promtool rejects the samples."""
     with open_foreign(night / SAMPLES) as samples:
         key = code(b"night\0" + hashlib.file_digest(samples, "sha256").digest())
-    target = night / DIRECTORY / key[:16]  # nobody else can name blocks so that this user's Prometheus opens them
+    target = night / DIRECTORY / key[:16]  # only this user can compute the key, so no one else can plant blocks
     if not are_there(target):
         build_text(_text(night / SAMPLES), prometheus.promtool, target, of=night)
     return blocks_in(target)
@@ -98,7 +98,7 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
             blocks = work / "blocks"
             blocks.mkdir()
             command = [str(promtool), "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(blocks)]
-            # What it leaves in TMPDIR when it is killed goes with the rest.
+            # The directory is removed with whatever a killed promtool leaves in it.
             environment = {**os.environ, "TMPDIR": str(work)}
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=_LIMIT_S, env=environment

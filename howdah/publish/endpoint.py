@@ -25,8 +25,8 @@ from howdah.publish.metric import Families, unit_of
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_LIMIT_S = 10.0
-_SERVER = "howdah"  # not which Python: anyone may ask who reaches the port
-_MOST_KEPT = 8  # answers; whoever asks may write a query string of his own
+_SERVER = "howdah"  # without the Python version: anyone who reaches the port can read it
+_MOST_KEPT = 8  # cached answers; a client can send any number of different query strings
 
 
 class _Reading(Collector):
@@ -59,7 +59,7 @@ def registry(read: Callable[[], Families]) -> CollectorRegistry:
 
 class _ScrapeHandler(WSGIRequestHandler):
     timeout = _REQUEST_LIMIT_S
-    server_version, sys_version = _SERVER, ""  # of what it refuses itself
+    server_version, sys_version = _SERVER, ""  # the Server header of its own error responses
 
     def handle(self) -> None:
         """Handle one request. A client that disconnects early is not an error."""

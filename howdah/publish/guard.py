@@ -13,7 +13,7 @@ import threading
 from typing import Any, Protocol
 
 LOOPBACK = "127.0.0.1"
-MOST_AT_ONCE = 16  # a Prometheus needs one, a person's browser six
+MOST_AT_ONCE = 16  # Prometheus needs one connection, a browser six
 
 
 def is_loopback(host: str) -> bool:

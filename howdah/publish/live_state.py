@@ -22,7 +22,7 @@ from howdah.record.metrics import MetricRow
 from howdah.work.results import read_results
 
 FILE = "runs.json"
-Value = int | float | str | None  # as metrics.json has it
+Value = int | float | str | None  # a value of metrics.json
 _MOST_FINISHED = 24
 _DONE = "completion_time_s"
 _OF_EXIT = ("exit_cwnd_packets", "exit_cwnd_bdp", "exit_cause")
@@ -169,7 +169,7 @@ class LiveState:
             except (HowdahError, OSError, KeyError):
                 continue
         for run in list(self._finished)[: max(0, len(self._finished) - _MOST_FINISHED)]:
-            self._finished[run] = None  # known, and no longer shown
+            self._finished[run] = None  # keep it known, but no longer show it
         self._finished = {run: shown for run, shown in self._finished.items() if run.exists()}
 
     def _records_of_changed(self) -> Iterator[Path]:

@@ -15,7 +15,7 @@ from howdah.record.index import IndexedRun, read_index
 from howdah.record.run import read_record
 from howdah.record.verdict import read_verdict
 
-# In order. The first two are the engine's, those up to "collect" the agent's, the others are stages of the analysis.
+# In order: two phases of the engine, those of the agent up to "collect", then the stages of the analysis.
 PHASES = (
     *("prepare", "boot", "setup", "calibrate-before", "flows", "quiesce", "calibrate-after", "collect"),
     *("ingest", "measure", "judge", "conclude"),
@@ -52,7 +52,7 @@ def _said(file: Path) -> Position | None:
         value = read_json(file)
         return Position(str(value["phase"]), int(value["time_us"]), int(value["of_us"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # not there yet
+        return None  # not written yet
 
 
 def _analysis_phase(directory: RunDirectory) -> str:
@@ -146,7 +146,7 @@ class _Made:
 class Queues:
     """Reads each finished run only once, so that it is fast enough for a scrape a second."""
 
-    _made: dict[tuple[Path, int], _Made] = field(default_factory=dict)  # by the time at which run.json was written
+    _made: dict[tuple[Path, int], _Made] = field(default_factory=dict)  # by run directory and mtime of run.json
 
     def of(self, experiment: Path) -> Queue | None:
         """The queue of an experiment; None until experiment.json lists its runs."""

@@ -24,7 +24,7 @@ from howdah.scratch import scratch
 _USER = "howdah"
 _LIBRARIES = ("libcrypt.so.1", "libcrypt.so.2")
 _ALPHABET = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_ROUNDS = "$2b$04$"  # the fewest: nobody guesses 256 bits
+_ROUNDS = "$2b$04$"  # the least cost: a random password of 256 bits cannot be guessed
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ PACKAGE = "prometheus"
 _FETCH_LIMIT_S = 600
 _STACK = re.compile(r"goroutine \d+|runtime stack:$")
 _CRASH = re.compile(r"(?:fatal error|panic|runtime): (?P<why>.+)")
-# Without a network it shall say so soon.
+# Fail soon without a network.
 _APT_OPTIONS = ("--quiet", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=15")
 
 
@@ -144,10 +144,10 @@ def fetched(package: str, find_it: Callable[[], Program | None], remedy: str) ->
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with (target.parent / f".lock-{package}").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # a second command waits and uses what the first one fetched
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a second command waits, then uses what the first one fetched
             if found := find_it():
                 return found
-            for stale in target.parent.glob(f".{package}-*"):  # of commands that were killed: the lock is ours
+            for stale in target.parent.glob(f".{package}-*"):  # left by killed commands: this one holds the lock
                 shutil.rmtree(stale, ignore_errors=True)
             with scratch(f".{package}-", target.parent) as place:
                 _unpack(package, place, target)

@@ -82,7 +82,7 @@ def node_exporter(program: Path, directory: Path) -> Iterator[tuple[str, Passwor
 
 INTERVAL_S = 1
 RULES = REPORTS / "dashboard" / "rules.yaml"
-# Scraped values are a second apart: each holds until the next two are missing.
+# Scrapes are a second apart: a value stays valid until two scrapes are missing.
 LOOKBACK = "2500ms"
 TARGET_JOB = "howdah-exporter"
 _TARGET = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
@@ -163,7 +163,7 @@ def configuration(jobs: dict[str, list[str]], passwords: Mapping[str, Password] 
     )
 
 
-MOST_SERIES = 5000  # of summaries, which Prometheus reads every second
+MOST_SERIES = 5000  # summary series, all of which Prometheus reads every second
 _OF_EVERY_RUN = (INFO[0], END)
 
 
@@ -187,7 +187,7 @@ class Finished:
         known: dict[str, PublishedMetric] = {}
         for night in last:
             for metric, samples in _of_night((night / SAMPLES).read_text(encoding="utf-8")).items():
-                # A name has one family, whatever words an older howdah had for it.
+                # One family per name, even if an older howdah described it differently.
                 found.setdefault(known.setdefault(metric.name, metric), []).extend(samples)
         with self._lock:
             self._key, self._families, self.stamp = key, found, object()

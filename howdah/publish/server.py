@@ -154,11 +154,11 @@ def start(prometheus: Prometheus, data: Path, live: Live | None = None, front_po
         f"--web.listen-address={LOOPBACK}:{port}",
         f"--web.config.file={web}",
         f"--web.external-url=http://{LOOPBACK}:{front_port or port}/",
-        "--web.cors.origin=null",  # its default lets every page of the web read its answers
+        "--web.cors.origin=null",  # the default lets any web page read the answers
         *([f"--web.user-assets={live.assets}"] if live and live.assets else []),
     ]
     environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
-    environment["TMPDIR"] = str(data)  # what it leaves there when it is killed goes with the rest
+    environment["TMPDIR"] = str(data)  # removed with the directory even if the server is killed
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=data, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
@@ -199,8 +199,8 @@ def queried(prometheus: Prometheus, data: Path) -> Iterator[Client]:
 
 
 _REQUEST_LIMIT_S = 10.0
-_ANSWER_LIMIT_S = 150.0  # a query may take 120
-_MOST_BYTES = 2**20  # of a request's body: a query is a few lines
+_ANSWER_LIMIT_S = 150.0  # a query may take 120 s
+_MOST_BYTES = 2**20  # most bytes of a request's body; a query is a few lines
 _OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "authorization"}
 
 

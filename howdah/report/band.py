@@ -20,7 +20,7 @@ from howdah.report.axis import RunAxis
 from howdah.report.codec import EncodedColumn, encode, scale_of
 from howdah.report.source import Curves
 
-_SAME = 1e-9  # of the largest value: closer than that, repetitions are one line
+_SAME = 1e-9  # fraction of the largest value below which repetitions count as one line
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _alike(first: Float64, second: Float64) -> bool:
     return bool(np.allclose(first, second, rtol=0.0, atol=_SAME * largest, equal_nan=True))
 
 
-_VALUES = 200_000  # coded values that the bands of a page may have together
+_VALUES = 200_000  # most coded values of all bands of a page together
 _MOST_CELLS, _FEWEST_CELLS = 1500, 100
 
 

@@ -41,7 +41,7 @@ def extremes(values: Float64, points: int) -> Int64:
     return np.array(sorted(kept), dtype=np.int64)
 
 
-# Nothing the project measures is as small; it keeps the logarithm below defined.
+# Smaller than any measured value; keeps the logarithm below defined.
 _NOTHING = 1e-30
 
 

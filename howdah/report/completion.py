@@ -23,7 +23,7 @@ _LONGER = ("takes {} as long as {}", "takes as long as {}")
 _TAIL = ("takes {} as long as {} until 95 % are done", "takes as long as {} until 95 % are done")
 _UNDONE = {True: "completes none of it", False: "does not complete it in the time of the run"}
 NOTHING_LOST = "No segment was retransmitted."
-_MOST_NAMES = 3  # flows and groups that get sentences
+_MOST_NAMES = 3  # most flows and groups that get sentences
 
 
 def is_transfer(subject: Subject) -> bool:
@@ -113,7 +113,7 @@ def _over_places(done: list[Subject], metric: str) -> str:
         return (
             f"{_what(first)} {_verb(first)} {with_one}in {ends[0].rpartition(' (')[0]} at each of {len(done)} points."
         )
-    if len({_what(each) for each in done}) > 1:  # the size is what is swept
+    if len({_what(each) for each in done}) > 1:  # the size is swept
         return f"Over {len(done)} sweep points transfers {with_one}take {ends[0]} to {ends[1]}."
     return f"{_what(first)} {_verb(first)} {with_one}in {ends[0]} to {ends[1]}."
 
@@ -135,7 +135,7 @@ def _losses(subjects: list[Subject], beside: list[Subject]) -> list[str]:
     if not any(map(_has_lost, counted_ones)):
         return [] if any(map(_has_lost, beside)) else [NOTHING_LOST]
     if len({each.name for each in counted_ones}) > 1:
-        return []  # the table has them
+        return []  # the table shows them
     metric = LOST_SHARE if counted_ones[0].is_group else LOST
     if len(places(counted_ones)) == 1 and len(counted_ones) <= MOST_NAMED:
         words = [f"with {each.side} {each.of.quantity(metric)}" for each in counted_ones]

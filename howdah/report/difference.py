@@ -18,7 +18,7 @@ from howdah.report.subject import Subject
 from howdah.report.tabular import Tabular, text
 
 HEADERS = ("B", "flow", "measure", "unit", "B", "A", "B − A", "B / A", "better")
-_MOST_POINTS = 12  # that a terminal shows
+_MOST_POINTS = 12  # most points shown in a terminal
 _RATIO_DIGITS = 3
 _SINGLE_PAIR = "one pair"
 

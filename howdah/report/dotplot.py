@@ -16,16 +16,16 @@ from howdah.report.plot.scale import Scale, ticks
 from howdah.report.plot.style import Style, mark, styles
 from howdah.report.subject import Subject, sides
 
-MOST_ROWS = 40  # of more points those at equal steps are drawn, from the first to the last
-UNPLACED = "not swept"  # beside sweep points, a run of another experiment
+MOST_ROWS = 40  # most rows; of more points an even selection is drawn, first and last included
+UNPLACED = "not swept"  # row of a run of another experiment beside sweep points
 _DIGITS = 3
-_LEAST_SPAN = 1.25  # a scale that shows less makes equal things look different
+_LEAST_SPAN = 1.25  # least ratio that the scale spans to both sides of 1, so that equal values look equal
 _ROW, _TALL_ROW = 26, 46
 _HEAD, _FOOT = 58, 42
 _LETTER = 7.0
-_LINE = 14  # from one text of a row to the next
-_NUMBERS = 150  # pixels of a ratio with its spread
-_BOTH = 130  # of two numbers without a ratio, and the mark of their side
+_LINE = 14  # pixels from one text of a row to the next
+_NUMBERS = 150  # pixels for a ratio with its spread
+_BOTH = 130  # pixels for two numbers without a ratio, and the mark of their side
 _WIDTH, _NARROW = 1232, 340
 
 

@@ -70,8 +70,8 @@ def text_table(results: Table, width: int | None = None, told: Collection[str] =
     return "\n".join(text)
 
 
-LABELS = 3  # columns that say what a row is; they are repeated in every part
-_LEFT_ALIGNED = (0, 2)  # of them, those aligned to the left
+LABELS = 3  # leading columns that identify a row; repeated in every part
+_LEFT_ALIGNED = (0, 2)  # indices of the left-aligned columns
 _GAP = "  "
 
 
@@ -132,7 +132,7 @@ def _part(
             text += folded(line[0], width, "  ", "")
             continue
         if not any(line[index].strip() for index in columns):
-            continue  # its numbers are in other parts
+            continue  # all of its numbers are in other parts
         cells = [
             line[index].ljust(widths[index]) if index in _LEFT_ALIGNED else line[index].rjust(widths[index])
             for index in columns

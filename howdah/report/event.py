@@ -17,7 +17,7 @@ from howdah.record.sample import shown_flows
 from howdah.record.schema import INFINITE_SSTHRESH, Reason, event, reason
 from howdah.report.ackwindow import flow_start_ns
 
-# Causes that no module tells of: howdah.measure.cause finds them.
+# Causes that no module reports; howdah.measure.cause infers them.
 _OTHER_CAUSES = {
     OWN_CUT: "the algorithm cut its own window; TCP was in no recovery",
     OWN_THRESHOLD: "the window reached a threshold that the algorithm had set",

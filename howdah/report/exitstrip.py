@@ -19,9 +19,9 @@ from howdah.report.plot.swept import place_title
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
 
-_FAR = 20  # times the least share: beyond it the marks of a linear axis crowd at 0
+_FAR = 20  # the axis is logarithmic if its end exceeds the least share by this factor
 _MOST_ROWS_IN_ONE = 40
-_MOST_MARKS = 1500  # beyond which a page has the rows of variants alone
+_MOST_MARKS = 1500  # with more marks a page has only the arrangement by variant
 
 
 @dataclass(frozen=True)
@@ -217,9 +217,9 @@ def _limits(rows: list[ExitRow], canvas: RowCanvas, *, named: bool) -> Iterator[
         begin = top - above if number == 0 else top + pitch * number
         yield line(at(row.full), begin, at(row.full), top + pitch * (number + 1), "limit")
     for share, name in names:
-        near = at(share) > canvas.x.last - 42  # a centred label would stick out of the drawing
+        near = at(share) > canvas.x.last - 42  # a centred label would extend beyond the drawing
         x, anchor = (canvas.x.last + 14, "end") if near else (at(share), "middle")
-        if share > 1 and x - at(1.0) < 62 and anchor == "middle":  # nor may it run into the other
+        if share > 1 and x - at(1.0) < 62 and anchor == "middle":  # it would overlap the other label
             x, anchor = at(1.0) + 20, "start"
         yield text(x, top - 11, name, "note", anchor)
 

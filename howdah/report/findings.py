@@ -114,7 +114,7 @@ def without_effect(subjects: list[Subject]) -> list[str]:
         values = _if_equal([(_rest(each, name), each.axes.get(name, ""), each) for each in subjects])
         if values:
             what = field_name(name)
-            what = what if "_" in what or "." in what else f"{what[0].upper()}{what[1:]}"  # a name stays as it is
+            what = what if "_" in what or "." in what else f"{what[0].upper()}{what[1:]}"  # keep field names
             sentences.append(f"{what} made no difference: {listed(values)} give the same numbers.")
     variants = _if_equal([((each.name, *each.axes.items()), each.variant, each) for each in subjects])
     if variants:
@@ -131,7 +131,7 @@ def _if_equal(cases: list[tuple[_Same, str, Subject]]) -> list[str]:
     nothing."""
     rows: dict[_Same, dict[str, object]] = {}
     for rest, value, each in cases:
-        whole = {name: numbers for name, numbers in each.whole.numbers.items() if name != DETECTED}  # no outcome
+        whole = {name: numbers for name, numbers in each.whole.numbers.items() if name != DETECTED}  # not an outcome
         rows.setdefault(rest, {})[value] = (each.of.numbers, each.of.texts, whole)
     values = list(dict.fromkeys(value for row in rows.values() for value in row))
     if len(values) < 2 or not any(each.of.numbers for _, _, each in cases):

@@ -10,7 +10,7 @@ from howdah.number import significant
 from howdah.report.repeated import EXIT_PACKETS, HELD_BY, HELD_NUMBERS, HELD_SHARE, Repeated
 from howdah.report.subject import Subject
 
-# What the reason of an absent exit says where nothing measured the shares.
+# Limits named in the reason for an absent exit, for runs without the measures.
 _LIMITS = {
     "receive window": "the receive window held it back",
     "send buffer": "the send buffer held it back",

@@ -304,7 +304,7 @@ def _no_exit_reasons(runs: list[Run]) -> str | None:
     counting = [run for run in runs if run.counts and run.plan]
     if not counting:
         return None
-    # Connections of groups, of which there are thousands, have no exits.
+    # Connections of groups have no exits, and there may be thousands.
     flows = [(run, flow) for run in counting for flow in (run.plan.flows if run.plan else ()) if flow.group is None]
     why = dict.fromkeys(each for run, flow in flows if (each := without_exit(run, flow)) is not None)
     more = f"; and {len(why) - _MOST_REASONS} more reasons" if len(why) > _MOST_REASONS else ""

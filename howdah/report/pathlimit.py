@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from howdah.plan.path import Path
 
-_SAME = 1.03  # repetitions differ a little, by their perturbation
+_SAME = 1.03  # limits within this factor count as equal, because repetitions are perturbed
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class PathLimit:
     of: Callable[[Path], float]
 
 
-# The least of a series first.
+# In ascending order within a series.
 LIMITS = {
     "bdp_packets": PathLimit("BDP", "cwnd", lambda path: path.bdp_packets),
     "bdp_and_buffer_packets": PathLimit("BDP + buffer", "cwnd", lambda path: path.full_packets),

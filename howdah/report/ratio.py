@@ -10,7 +10,7 @@ from howdah.number import between, significant
 from howdah.report.repeated import DIGITS
 from howdah.report.subject import Subject, places, sides
 
-MOST_NAMED = 4  # sides that get a clause each; of more, the two that differ most are named
+MOST_NAMED = 4  # most sides that get a clause each; of more, the two that differ most are named
 
 
 @dataclass(frozen=True)

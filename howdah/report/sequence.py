@@ -38,7 +38,7 @@ class SequencePart:
         return token(self.colour, *self.dash)
 
 
-# In the order of the legend. Of several runs laid over each other the first three are drawn.
+# In the order of the legend. If several runs are overlaid, only the first three are drawn.
 SERIES = {
     SENT: SequencePart("ink"),
     ACKED: SequencePart("good"),
@@ -50,9 +50,9 @@ SERIES = {
 }
 MOST_OVERLAID = 3
 _MB = 1e6
-_MS = 1_000_000  # nanoseconds
+_MS = 1_000_000  # nanoseconds in a millisecond
 Booleans = npt.NDArray[np.bool_]
-_ROOM = 1.3  # of what was sent: a receive window further up would press the rest to the floor
+_ROOM = 1.3  # draw the receive window only up to this multiple of the bytes sent, else it would flatten the rest
 
 
 def sequence_curves(run: Run, flow: Flow) -> dict[str, Curve]:

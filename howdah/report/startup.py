@@ -31,11 +31,11 @@ _FIRST = "The first flow"
 _LEFT = "leaves at {} the window of {}", "leaves at the window of {}"
 _AGAIN = Wording(LOST, "retransmits {} as many packets as {}", "retransmits as many packets as {}")
 _RATE = Wording(GOODPUT, "gets {} the goodput of {}", "gets the goodput of {}")
-_STAYED = ("the flow did not leave slow start", "no exit seen", "")  # why there is no exit, where one was looked for
+_STAYED = ("the flow did not leave slow start", "no exit seen", "")  # reasons for an absent exit that was looked for
 _INFINITE = "ssthresh stayed infinite"
 _BBR_DRAIN = "bbr-drain"
 _NONE_SEEN = "none seen"
-_LEAST_USED = 0.5  # of the capacity, of a flow that is said to have reached 90 % of it
+_LEAST_USED = 0.5  # least use of the capacity for the statement that a flow reached 90 % of it
 _LONG_QUEUE_RTTS = 2
 
 

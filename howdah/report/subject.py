@@ -23,7 +23,7 @@ CHECKING = "traffic"  # axis of the runs that check the traffic generator
 _OWN = (CHECKING, "control", "unknown")
 _OF_THE_PLACE = {"size", "connections", "requests", "request", "think", "start", "stop", "rtt", "duration", "every"}
 _BBR = "bbr"
-_PATHS = "paths/"  # where the ready-made ones are
+_PATHS = "paths/"  # directory of the shipped path profiles
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Subject:
     whole: Repeated
     others: int = 0
     variant: str = ""
-    axes: Mapping[str, str] = field(default_factory=dict)  # those of the sweep that have several values
-    is_variant: bool = True  # else its side is a value of a swept field
+    axes: Mapping[str, str] = field(default_factory=dict)  # the swept fields with several values
+    is_variant: bool = True  # else the side is a value of a swept field
 
     @property
     def placed(self) -> str:

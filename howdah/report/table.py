@@ -162,7 +162,7 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
         merged.causes.update(summary.causes)
         merged.absent.update(summary.absent)
     runs = [run for experiment in experiments for run in experiment.runs]
-    # Points, and of each its variants' runs and groups: every run and group is looked at once.
+    # Runs and groups by point and variant, in one pass over each.
     of_point: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
         of_point.setdefault(run.point, {}).setdefault(variants.key(run), []).append(run)
@@ -298,7 +298,7 @@ def cause_text(cause: str) -> str:
 def cautions(experiments: list[Experiment]) -> list[str]:
     """Side effects of the algorithm, an initial window without effect, and claims on a metric that no run has."""
     found = plan_cautions([run.plan for experiment in experiments for run in experiment.runs if run.plan])
-    if not is_many(experiments):  # of many only some measures are read
+    if not is_many(experiments):  # of many runs only some measures are read
         found += [sentence for experiment in experiments for sentence in _claims(experiment)]
     return found
 

@@ -13,8 +13,8 @@ from howdah.layout import folded
 from howdah.report.table import Table
 
 _GAP = "  "
-_SPACES = str.maketrans({"\u2009": "", "\u202f": "", "\xa0": " "})  # between digits and units
-_PLAIN = str.maketrans({"\u2212": "-", "\u2009": "", "\u202f": ""})  # what a program takes for a number
+_SPACES = str.maketrans({"\u2009": "", "\u202f": "", "\xa0": " "})  # spaces between digits and before units
+_PLAIN = str.maketrans({"\u2212": "-", "\u2009": "", "\u202f": ""})  # so that programs can parse numbers
 _TEX = {
     "\\": r"\textbackslash{}",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},

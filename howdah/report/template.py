@@ -29,7 +29,7 @@ _UNIT = (
 )
 # "80 ms", "± 3", "n = 10"
 _WITHIN_NUMBER = re.compile(rf"(?<=\d) (?=(?:{_UNIT})(?![\w/]))|(?<=±) (?=\d)|(?<=\bn) (?== \d)|(?<=\bn =) (?=\d)")
-# What is not text that a page lays out in lines, or is text that a reader copies to a terminal; or else text.
+# Markup and elements whose text must not change (scripts, code to copy), or else text.
 _PART = re.compile(r"<(script|style|pre|code|textarea)\b.*?</\1>|<[^>]*>|(?P<text>[^<]+)", re.DOTALL)
 _FILE = "bytecode"
 _BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'

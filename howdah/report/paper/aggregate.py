@@ -23,7 +23,7 @@ from howdah.report.plot.swept import swept
 from howdah.report.receiverstrip import receiver_strips
 from howdah.report.variant import Variants
 
-MOST_FIELDS = 20  # along an axis of the map, as on the page; beyond it neighbouring values share one
+MOST_FIELDS = 20  # most fields along an axis of the map, as on the page; beyond it neighbouring values share a field
 
 
 def completion_figure(experiments: list[Experiment]) -> Picture:

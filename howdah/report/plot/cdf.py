@@ -30,8 +30,8 @@ class CdfLine:
     without: int
     runs: int
     left_out: list[str]
-    count: int  # connections with a value; ``values`` may be fewer of them, evenly spaced
-    middle: float | None  # the median of all
+    count: int  # connections with a value; ``values`` may be an even selection of theirs
+    middle: float | None  # the median over all connections
 
 
 @dataclass

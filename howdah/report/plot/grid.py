@@ -237,7 +237,7 @@ def _line(grid: Grid, series: PanelSeries, at: dict[str, float]) -> PlotLine:
 
 def _legend(grid: Grid) -> list[LegendItem]:
     if grid.figure.panels == grid.figure.lines:
-        return _printed_legend(grid, [])  # each panel says which line it holds
+        return _printed_legend(grid, [])  # the panels' titles name the lines
     items: dict[str, LegendItem] = {}
     bars = grid.figure.kind == "bars"
     for series in (each for panel in grid.panels.values() for each in panel):

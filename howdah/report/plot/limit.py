@@ -15,9 +15,9 @@ from howdah.report.plot.scale import Scale
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]  # seconds, and values of the vertical axis
 _Box = tuple[float, float, float, float]  # left, right, top and bottom pixel
-_PLACES, _COLUMNS = 9, 24  # of a name across the figure; where curves are looked at behind it
-_LETTER, _ABOVE, _BELOW = 6.8, 11.0, 3.0  # pixels of a letter, and of a name above and below its base line
-_ROW = 6.0  # pixels from one base line that is tried to the next
+_PLACES, _COLUMNS = 9, 24  # candidate places of a name across the figure; samples of the curves behind it
+_LETTER, _ABOVE, _BELOW = 6.8, 11.0, 3.0  # pixels: width of a letter, height of a name above and below its base line
+_ROW = 6.0  # pixels between candidate base lines
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint
 AnyRun = Run | StoredPoint
 AnyExperiment = Experiment | StoredExperiment
 
-# Axes that only some runs have: controls, the grid of what is unknown, and the run that checks the traffic. They show
-# where a figure names them.
+# Axes that only some runs have: controls, unknown settings, and the run that checks the traffic. They are drawn only
+# if a figure names them.
 _OCCASIONAL = ("control", "unknown", "traffic")
 
 
@@ -186,8 +186,8 @@ class PlotSample:
     texts: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     runs: int = 0
-    stored: Mean | None = None  # of runs that are not here
-    absent: str = "not run"  # where there are no runs
+    stored: Mean | None = None  # for runs that are not here
+    absent: str = "not run"  # the reason if there are no runs
 
     @property
     def statistic(self) -> Statistic | Mean | None:

@@ -36,7 +36,7 @@ def token(name: str, *dash: int) -> Style:
     return Style(Colour(f"var(--{name})", f"var(--{name})"), dash=dash)
 
 
-INK = token("quiet")  # of what is nobody's
+INK = token("quiet")  # for what belongs to no line
 
 
 def styles(labels: list[str], algorithms: Mapping[str, str] | None = None) -> dict[str, Style]:

@@ -16,12 +16,12 @@ from howdah.report.plot.limit import Frame, placed
 from howdah.report.plot.model import LineLook, Panel, Picture, PlotLine
 from howdah.report.plot.style import cross, mark
 
-_MOST_NUMBERS = 9_000  # points of all curves of a figure together, about 11 characters each, in the larger size
+_MOST_NUMBERS = 9_000  # most points of all curves of a figure in the larger size, about 11 characters each
 _MOST_OF_A_CURVE = 700
 _FEWEST_OF_A_CURVE = 60
 _MOST_STEPS = 500
 _MOST_RECORDS = 2500
-_OF_A_BAR = 3  # the shape of a printed number
+_OF_A_BAR = 3  # shape of a printed number on a bar
 
 
 def panels_svg(picture: Picture) -> list[tuple[str, str]]:
@@ -90,7 +90,7 @@ def _course(canvas: Canvas, line: PlotLine, most: int) -> str:
     return path
 
 
-# How far above and left of its place a record begins, and how it is drawn from there.
+# Pixels from a record's place up and left to where its path begins, and the path from there.
 _SHAPES = {"points": (0.9, "h1.8v1.8h-1.8z"), "crosses": (3.0, "l6 6m0 -6l-6 6"), "strokes": (0.0, "v3")}
 
 

@@ -20,7 +20,7 @@ _NAMES = {
     "path.like": "path",
     "control": "control",
 }
-# Of one of several flows or groups; the number is theirs, from 0 in a profile.
+# Fields of one of several flows or groups, which a profile numbers from 0.
 _NUMBERED = {
     "groups.size": "size of the transfers",
     "groups.connections": "connections",
