@@ -55,7 +55,7 @@ def refusal(headers: RequestHeaders, address: str, port: int) -> tuple[int, str]
     return None
 
 
-class FewAtOnce(socketserver.ThreadingMixIn):
+class LimitedThreading(socketserver.ThreadingMixIn):
     """Answers at most MOST_AT_ONCE requests at a time and closes further connections without an answer."""
 
     daemon_threads = True

@@ -152,10 +152,10 @@ def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
                 variant=variants.index(run),
             )
             marks.append(mark)
-    return ExitRow(label, full, marks, _without(runs) if absent else "")
+    return ExitRow(label, full, marks, _no_exit_words(runs) if absent else "")
 
 
-def _without(runs: list[Run]) -> str:
+def _no_exit_words(runs: list[Run]) -> str:
     failed = sum(run.status == "failed" for run in runs)
     if failed == len(runs):
         return "the run failed" if failed == 1 else f"all {failed} runs failed"

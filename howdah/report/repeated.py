@@ -28,7 +28,7 @@ HELD_NUMBERS = (
     "held_think_share",
 )
 # Kept besides the main measures; nothing else is, because there may be a hundred thousand runs.
-_SAID = frozenset(
+_MEASURES = frozenset(
     {EXIT, EXIT_PACKETS, CAUSE, GROWN, LOST, LOST_SHARE, GOODPUT, NINETY, UTILISATION, QUEUE, DONE}
     | {DONE_MEDIAN, DONE_P95, DONE_SHARE, CONNECTIONS, DETECTED, HELD_BY, HELD_SHARE, *HELD_NUMBERS}
     | {DONE_THOUGHT, DONE_THOUGHT_MEDIAN, STARTUP_LEFT, STARTUP_GAIN, DRAINED, DRAINED_BY}
@@ -92,14 +92,14 @@ def repeated(runs: list[Run]) -> dict[str, Repeated]:
     for the whole run."""
     found: dict[str, Repeated] = {}
     seen: set[int] = set()
-    said = _SAID | {metric.name for metric in known_metrics().values() if metric.table == "main"}
+    kept = _MEASURES | {metric.name for metric in known_metrics().values() if metric.table == "main"}
     for run in runs:
         if not run.counts:
             continue
         number = run.repetition if run.repetition not in seen else max(seen) + 1  # a run of another experiment
         seen.add(number)
         for row in run.metrics:
-            if row.metric in said:
+            if row.metric in kept:
                 of = found.setdefault(row_group(run, row).flow, Repeated())
                 of.runs[number] = run.name
                 of.add(number, row)

@@ -207,7 +207,7 @@ def curve_of(drawn: DrawnSeries, recorded: Series, window: int) -> Curve:
 
 
 _RTTS, _SHARE = 4, 0.05  # shown after the last flow's end: the longer of round trips and a fraction of the time so far
-_WORTH_IT = 0.8  # runs that end after this fraction of the plan are shown to its end
+_SHORTENED_BELOW = 0.8  # runs that end after this fraction of the plan are shown to its end
 _COLUMNS = ("flow", "end_ns", "complete")
 
 
@@ -227,7 +227,7 @@ def shown_us(run: Run) -> int:
         return plan.duration_us
     last_us = max(ends.values()) // 1000
     shown = last_us + max(_RTTS * max(flow.rtt_us for flow in plan.flows), int(_SHARE * last_us))
-    return int(shown) if shown < _WORTH_IT * plan.duration_us else plan.duration_us
+    return int(shown) if shown < _SHORTENED_BELOW * plan.duration_us else plan.duration_us
 
 
 COUNTED = "Goodput: payload as it arrived at the receiver."

@@ -178,15 +178,15 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
             if not mine:
                 continue
             block = Block(variant, sum(run.counts for run in mine), len(mine))
-            block.excluded = [(run.name, run.verdict_name, _why(run)) for run in mine if not run.counts]
+            block.excluded = [(run.name, run.verdict_name, _reason(run)) for run in mine if not run.counts]
             groups = groups_of.get((point, variant.key), set())
             plans = [run.plan for run in mine if run.plan]
             flows = {flow.group or str(flow.id): flow for plan in plans for flow in plan.flows}
-            said = repeated(mine)
+            by_flow = repeated(mine)
             block.axes = mine[0].place
             block.path = plans[0].path if plans else None
-            block.whole = said.get("", block.whole)
-            block.rows = _rows(shown, merged, groups, flows, said)
+            block.whole = by_flow.get("", block.whole)
+            block.rows = _rows(shown, merged, groups, flows, by_flow)
             blocks.append(block)
         result.append((point, blocks))
     modelled = [run.plan.traits.label for run in runs if run.plan and run.plan.traits.model]
@@ -194,7 +194,7 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
     return Table(shown, result, models, all_modelled=len(modelled) == len(runs), cautions=cautions(experiments))
 
 
-def _why(run: Run) -> str:
+def _reason(run: Run) -> str:
     broken = [check.name for check in run.broken]
     unknown = [f"{check.name} (not made)" for check in run.checks if check.ok is None]
     return ", ".join(broken or unknown) or run.problem or ""
@@ -218,7 +218,7 @@ def _rows(
     summary: Summary,
     groups: set[Group],
     flows: dict[str, Flow],
-    said: dict[str, Repeated],
+    repeated_by_flow: dict[str, Repeated],
 ) -> list[TableRow]:
     by_flow = {group.flow: group for group in groups}
     names = sorted(flows, key=lambda name: _order(name, flows[name])) or [""]
@@ -237,7 +237,7 @@ def _rows(
                 cells.append(_cell(measure, summary, found, 1) if found else TableCell("—", note="not measured"))
         flow = flows.get(name)
         title = "" if flow is None else flow.group or flow.name
-        rows.append(TableRow(title, cells, flow, said.get(name, Repeated())))
+        rows.append(TableRow(title, cells, flow, repeated_by_flow.get(name, Repeated())))
     return rows
 
 

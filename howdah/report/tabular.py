@@ -103,13 +103,13 @@ def text(table: Tabular, width: int | None = None) -> str:
     numbers = [number for number in range(len(table.columns)) if table.is_number(number)]
     widths = [max(len(line[number]) for line in lines) for number in range(len(table.columns))]
     labels = list(range(numbers[0] if numbers else len(widths)))
-    together = _together(table.columns, len(labels))
+    groups = _column_groups(table.columns, len(labels))
     room = (width or _total([*range(len(widths))], widths)) - _total(labels, widths) - len(_GAP)
-    above = bool(together) and max(_total(each, widths) for each in together) > room
+    above = bool(groups) and max(_total(each, widths) for each in groups) > room
     if above:
         room = (width or 0) - len(_GAP)
     text_lines = folded(table.title, width)
-    for number, part in enumerate(_parts(together, widths, room) or [[]]):
+    for number, part in enumerate(_parts(groups, widths, room) or [[]]):
         text_lines += [""] if number else []
         shown = part if above else [*labels, *part]
         for line in lines:
@@ -122,7 +122,7 @@ def text(table: Tabular, width: int | None = None) -> str:
     return "\n".join(text_lines) + "\n"
 
 
-def _together(columns: list[str], first: int) -> list[list[int]]:
+def _column_groups(columns: list[str], first: int) -> list[list[int]]:
     """The columns from ``first`` on, grouped so that a column without a heading stays with the one before it."""
     found: list[list[int]] = []
     for number in range(first, len(columns)):
@@ -136,10 +136,10 @@ def _total(columns: list[int], widths: list[int]) -> int:
     return sum(widths[each] for each in columns) + len(_GAP) * (len(columns) - 1)
 
 
-def _parts(together: list[list[int]], widths: list[int], room: int) -> list[list[int]]:
+def _parts(groups: list[list[int]], widths: list[int], room: int) -> list[list[int]]:
     """Distribute the groups of columns over parts that fit the room, at least one group in each."""
     parts: list[list[int]] = []
-    for each in together:
+    for each in groups:
         if not parts or _total([*parts[-1], *each], widths) > room:
             parts.append([])
         parts[-1] += each

@@ -258,9 +258,9 @@ def completion_table(experiments: list[Experiment], least: int = 1, limits_bytes
     columns += [cell for name in ("p50", "p99") for cell in (f"slowdown, {name}", "")]
     rows = []
     for each in found:
-        said = {name: str(getattr(each, name)) if several[name] else "" for name in several}
+        names = {name: str(getattr(each, name)) if several[name] else "" for name in several}
         point = place_words({key: value for key, value in each.point.items() if key != "algorithm"})
-        head = [said["experiment"], point, each.algorithm, said["kernel"], said["group"], each.words]
+        head = [names["experiment"], point, each.algorithm, names["kernel"], names["group"], each.words]
         counts = [str(each.count), str(len(each.times_s)) if incomplete else ""]
         slowed = each.slowed()
         shown = [*each.times().values(), slowed["p50"], slowed["p99"]]

@@ -20,7 +20,7 @@ from howdah.report.ending import results
 from howdah.report.paper.line import DASHES, MARKS
 from howdah.report.paper.sheet import LIMIT_STYLE, FigureSheet, legend_columns, legend_entries, plain_logarithm, wrapped
 from howdah.report.plot.draw import picture_of
-from howdah.report.plot.limit import Curve, Frame, placed
+from howdah.report.plot.limit import Curve, Frame, place_names
 from howdah.report.plot.model import Panel, Picture, PlotAxis, PlotLine
 from howdah.report.plot.scale import Scale, Tick
 from howdah.report.source import TableSource
@@ -258,7 +258,7 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
         scales = Scale(*x, 0.0, right, kinds[0]), Scale(*y, bottom, 0.0, kinds[1])
         frame = Frame(*scales, marks / 2 * _PIXELS_OF_A_POINT)
         curves = [_visible_curve(line, frame) for line in drawn]
-        for words, at, base in placed(frame, limits, curves, numbered=True):
+        for words, at, base in place_names(frame, limits, curves, numbered=True):
             axes.annotate(
                 words,
                 (at / right, 1 - base / bottom),

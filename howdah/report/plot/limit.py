@@ -45,7 +45,7 @@ class Frame:
         return self.y.first
 
 
-def placed(
+def place_names(
     frame: Frame, limits: list[tuple[str, float]], curves: list[Curve], *, numbered: bool = False
 ) -> list[tuple[str, float, float]]:
     """Return each limit's name with the pixel of its right end and of its base line, clear of the curves if there is
@@ -60,11 +60,11 @@ def placed(
         others = [level for level in levels if level != at]
         taken = [_box(*each) for each in found]
         full = f"{name} {significant(value)}"
-        found.append(_placed(frame, (full if numbered else name, full), at, others, curves, taken))
+        found.append(_place_name(frame, (full if numbered else name, full), at, others, curves, taken))
     return found
 
 
-def _placed(
+def _place_name(
     frame: Frame, words: tuple[str, str], at: float, others: list[float], curves: list[Curve], taken: list[_Box]
 ) -> tuple[str, float, float]:
     """Words, right end and base line of a name: the first words above or below the limit at ``at``, as far right as
@@ -72,7 +72,7 @@ def _placed(
     best, least = (words[0], frame.right - 3, at - 4), math.inf
     for right in _ends(frame, words[0]):
         for base in (at - 4, at + 13):
-            covered = _covers(frame, _box(words[0], right, base), others, curves, taken)
+            covered = _overlap(frame, _box(words[0], right, base), others, curves, taken)
             if covered < least:
                 best, least = (words[0], right, base), covered
     if least == 0:
@@ -80,7 +80,7 @@ def _placed(
     rows = np.arange(frame.top + _ABOVE, frame.bottom - _BELOW, _ROW)
     for base in sorted(rows.tolist(), key=lambda row: abs(row - at)):
         for right in _ends(frame, words[1]):
-            if not _covers(frame, _box(words[1], right, base), [at, *others], curves, taken):
+            if not _overlap(frame, _box(words[1], right, base), [at, *others], curves, taken):
                 return words[1], right, base
     return best
 
@@ -95,7 +95,7 @@ def _box(words: str, right: float, base: float) -> _Box:
     return right - _LETTER * len(words), right, base - _ABOVE, base + _BELOW
 
 
-def _covers(frame: Frame, box: _Box, levels: list[float], curves: list[Curve], taken: list[_Box]) -> float:
+def _overlap(frame: Frame, box: _Box, levels: list[float], curves: list[Curve], taken: list[_Box]) -> float:
     """How much a name in the box would cover of curves, other limits at ``levels`` and other names, in columns of the
     box; infinite outside the figure."""
     left, right, top, bottom = box

@@ -45,7 +45,7 @@ def axis_value(run: AnyRun, axis: str) -> str | None:
     return None if axis not in run.axes else axis_text(run.axes[axis])
 
 
-def wanted(at: Mapping[str, Any]) -> dict[str, list[str]]:
+def value_texts(at: Mapping[str, Any]) -> dict[str, list[str]]:
     """``at`` of a figure, with each value as a list of texts."""
     return {
         axis: [axis_text(item) for item in value] if isinstance(value, list) else [axis_text(value)]
@@ -76,7 +76,7 @@ class Selection:
 
     def where(self, at: Mapping[str, Any]) -> Selection:
         """The runs at the given values of axes."""
-        texts = wanted(at)
+        texts = value_texts(at)
         kept = [run for run in self.runs if all(axis_value(run, axis) in texts[axis] for axis in texts)]
         return Selection(kept, self.unmade)
 
@@ -91,7 +91,7 @@ def select(figure: FigureSection, experiment: AnyExperiment, *axes: str) -> Sele
     whole = Selection(list(experiment.runs), len(experiment.pending))
     if not whole.runs:
         raise NothingToDrawError("no run of this experiment has been made yet")
-    for axis, values in wanted(figure.at).items():
+    for axis, values in value_texts(figure.at).items():
         there = whole.values(axis)
         absent = [value for value in values if value not in there]
         if not there:
@@ -121,7 +121,7 @@ def left_out(figure: FigureSection, experiment: AnyExperiment) -> list[str]:
     whole = Selection(list(experiment.runs), 0)
     return [
         f"{axis} = {value}: no run"
-        for axis, values in wanted(figure.at).items()
+        for axis, values in value_texts(figure.at).items()
         for value in values
         if value not in whole.values(axis)
     ]

@@ -20,7 +20,7 @@ from howdah.report.plot.swept import place_title
 from howdah.report.source import Curve, TableSource, curve_of, goodput_words, shown_us, window_ms
 from howdah.series import drawn_series
 
-_BELOW = ("ssthresh",)  # drawn thin, behind the windows
+_FAINT = ("ssthresh",)  # drawn thin, behind the windows
 _SERIES = drawn_series()
 
 
@@ -82,9 +82,9 @@ def draw_time(figure: FigureSection, lines: TimeLines) -> Picture:
 def _line(each: TimelineCurve, names: list[str], factor: float, most: float) -> PlotLine:
     value = each.value * factor
     spoken = f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}"
-    if each.series in _BELOW:
+    if each.series in _FAINT:
         value = np.where(value > most, np.nan, value)  # still infinite
-    faint = each.series in _BELOW and "cwnd" in names
+    faint = each.series in _FAINT and "cwnd" in names
     return PlotLine(
         each.words, each.style, each.time_s.tolist(), value.tolist(), title=each.words, spoken=spoken, faint=faint
     )
