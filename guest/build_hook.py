@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says for which machines the wheel is, and that what it holds is there."""
+"""Sets the wheel's platform tag, and checks that its content exists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MANIFEST = "src/howdah_guest/bundle/bundle.json"
 
 
 class GuestHook(BuildHookInterface):  # type: ignore[type-arg]
-    """The programs are for x86-64; of the machine's C library they need nothing, so musl's will do as well."""
+    """Tags the wheel. Its programs are for x86-64 and need no C library of the machine, so musl will do, too."""
 
     def initialize(self, _version: str, build_data: dict[str, Any]) -> None:
         if not (Path(self.root) / _MANIFEST).is_file():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion-control algorithms by the names profiles use, and what the kernel calls them.
+"""Congestion-control algorithms by the names that profiles use, and the kernel's names for them.
 
-A name here is a *configuration*: ``cubic-no-hystart`` is the kernel's ``cubic`` with a module parameter, because what
-is compared is how a flow starts, not which file the code is in.
+A name here is a *configuration*: ``cubic-no-hystart`` is the kernel's ``cubic`` with a module parameter. Comparisons
+are of how a flow starts, whichever file implements it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 class Algorithm:
     """One algorithm of the table.
 
-    ``kernel`` is the name given to TCP_CONGESTION; ``module`` the kernel module that provides it (``tcp_cubic``), None
-    if it is part of TCP itself; ``parameters`` are set under /sys/module/<module>/parameters before any flow starts,
-    and hold for the whole kernel; ``base`` names congestion avoidance after slow start. ``like`` is the kernel's own
-    algorithm whose start-up a module of the profile's has, where the profile says so.
-
-    ``detector`` is the mechanism that is there to end the start-up before a loss does, and ``ends_by`` the exit causes
-    by which it does so; both are empty where nothing but loss, a limit or a window ends it. ``own_window``: it begins
-    with a window of its own, whatever the flow's initial window is.
+    ``kernel``: the name passed to TCP_CONGESTION.
+    ``module``: the kernel module that provides it (``tcp_cubic``); None if it is part of TCP itself.
+    ``parameters``: set under /sys/module/<module>/parameters before any flow starts; they hold for the whole kernel.
+    ``base``: the congestion avoidance that follows slow start.
+    ``like``: the kernel's own algorithm with the same start-up as a profile's module, if the profile declares one.
+    ``detector``: the mechanism meant to end the start-up before a loss does; ``ends_by``: the exit causes it produces.
+    Both are empty if only a loss, a limit or a window ends the start-up.
+    ``own_window``: the algorithm begins with its own window, whatever the flow's initial window is.
     """
 
     name: str
@@ -42,16 +42,17 @@ class Algorithm:
 
 
 HYSTART, HYSTART_ENDS_BY = "HyStart", ("ack-train", "delay")
-# Two modules: unlike cubic and cubic-no-hystart, two settings of one, they share a run with each other and with cubic.
+# Two modules, unlike cubic and cubic-no-hystart: they can share a run with each other and with cubic.
 HYSTART_PAIR = "algorithm: [hystart-linux-cubic, standard-cubic]"
 
-PLUG_IN_PREFIX = "ss_"  # of a module's name
-BASES = {"reno": "", "cubic": "-cubic"}  # what follows a plug-in's name in a profile
+PLUG_IN_PREFIX = "ss_"  # prefix of a plug-in's module
+BASES = {"reno": "", "cubic": "-cubic"}  # suffix of a plug-in's name in a profile
 
 
 @dataclass(frozen=True)
 class PlugIn:
-    """A configuration of a plug-in: ``short`` names its ``struct slow_start_ops``, its module is ``ss_SHORT``."""
+    """A configuration of a slow-start plug-in. ``short`` is the name in its ``struct slow_start_ops``; its module is
+    ``ss_SHORT``."""
 
     name: str
     short: str
@@ -62,7 +63,7 @@ class PlugIn:
     own_window: bool = False
 
     def algorithms(self) -> Iterator[Algorithm]:
-        """``limited`` is over reno, ``limited-cubic`` over cubic."""
+        """Yield the plug-in over each base: ``limited`` over reno, ``limited-cubic`` over cubic."""
         for base, suffix in BASES.items():
             kernel = f"{self.short}_{base}"
             summary = f"{self.summary}; then {base}"
@@ -129,7 +130,7 @@ PLUG_INS = [
 
 
 LONGEST_KERNEL_NAME = 15  # TCP_CA_NAME_MAX - 1, include/net/tcp.h
-MODULE_PREFIX = "tcp_"  # of a module that the kernel looks for by the name of its algorithm
+MODULE_PREFIX = "tcp_"  # prefix of the module that the kernel loads for an algorithm's name
 KERNEL_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_KERNEL_NAME}}}", re.ASCII)
 
 
@@ -140,7 +141,7 @@ _KNOWN = [
         "tcp_cubic",
         "cubic",
         "CUBIC with HyStart, the Linux default (RFC 9438)",
-        {"hystart": "1"},  # said, as a machine may have been left with another value
+        {"hystart": "1"},  # explicit, because a machine may have been left with another value
         detector=HYSTART,
         ends_by=HYSTART_ENDS_BY,
     ),
@@ -179,7 +180,7 @@ _KNOWN = [
     ),
 ]
 
-# The kernel's own, by its names, that leave slow start by a finite ssthresh; BBR has a start-up of its own.
+# Kernel names of the kernel's own algorithms that leave slow start by a finite ssthresh; BBR has its own start-up.
 THRESHOLD_TELLS = frozenset(algorithm.kernel for algorithm in _KNOWN) - {"bbr"}
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -188,12 +189,12 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 def module_name(source: Path) -> str:
-    """The module a source or object file makes, as the kernel writes it: ``./tcp_mine.c`` → ``tcp_mine``."""
+    """Return the kernel's name of the module built from a source or object file: ``./tcp_mine.c`` → ``tcp_mine``."""
     return _stem(source).replace("-", "_")
 
 
 def is_bpf(source: Path) -> bool:
-    """Whether a module's source is a congestion control in BPF, ``tcp_mine.bpf.c``, and no module of the kernel."""
+    """Return whether a source is a BPF congestion control (``tcp_mine.bpf.c``) instead of a kernel module."""
     return source.name.endswith(".bpf.c")
 
 
@@ -203,8 +204,8 @@ def _stem(source: Path) -> str:
 
 @dataclass(frozen=True)
 class Brought:
-    """A module of a profile. ``name`` is as the kernel writes it, ``file`` as a person does; ``registers`` are the
-    kernel's names of its congestion controls, None where its files do not say."""
+    """A module that a profile brings. ``name`` is the kernel's spelling, ``file`` the user's. ``registers`` lists the
+    kernel names of its congestion controls; None if its sources do not reveal them."""
 
     name: str
     file: str
@@ -215,11 +216,13 @@ class Brought:
 
 
 def table_with(modules: Sequence[Brought], declared: Collection[str] = ()) -> dict[str, Algorithm]:
-    """The known algorithms and those that ``modules`` bring, by name; a module that is brought always wins.
+    """Return all algorithms by name: the known ones and those of ``modules``. A profile's module always takes
+    precedence.
 
-    It provides what it brings by its own name, and every known algorithm whose module is called as it is: with a
-    ``tcp_cubic.c`` both ``cubic`` and ``cubic-no-hystart`` are that file's. What the profile has ``declared`` brings
-    what it registers by the names that are given there, beside the kernel's own, unless it is called as the kernel's.
+    A module provides the names that it registers, and replaces every known algorithm whose module has the same name:
+    with a ``tcp_cubic.c``, both ``cubic`` and ``cubic-no-hystart`` use that file. A module in ``declared`` provides its
+    algorithms under the names that the profile gives instead of their kernel names, unless it is called ``tcp_<name>``
+    like the kernel's own.
     """
     own = {module.name: module for module in modules}
     replaced = {
@@ -236,10 +239,11 @@ def _is_given(entry: Algorithm, declared: Collection[str]) -> bool:
 
 
 def from_modules(modules: Iterable[Brought]) -> dict[str, Algorithm]:
-    """Algorithms that modules bring without being declared: by the names that they register, in the profiles' spelling
-    too. Where a file does not say that, ``tcp_mine.c`` provides ``mine``: the kernel itself asks for ``tcp_<name>``
-    when an unknown algorithm is requested. A slow-start plug-in ``ss_mine.c`` provides ``mine`` over reno and
-    ``mine-cubic``.
+    """Return the algorithms that modules provide without a declaration, by name.
+
+    Each is listed under the kernel name that it registers and under that name in the spelling of profiles. If the
+    sources do not reveal any name, ``tcp_mine.c`` provides ``mine``, because the kernel requests ``tcp_<name>`` for an
+    unknown algorithm. A slow-start plug-in ``ss_mine.c`` provides ``mine`` over reno and ``mine-cubic``.
     """
     found: dict[str, Algorithm] = {}
     for module in modules:

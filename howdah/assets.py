@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of ``reports/`` that become part of a page: templates, style, scripts, colours, queries."""
+"""Files from ``reports/`` that pages embed: templates, style sheets, scripts, colours, queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from howdah.place import REPORTS
 
 UPLOT_VERSION = "1.6.32"
 _VENDOR = REPORTS / "vendor" / f"uplot-{UPLOT_VERSION}"
-# In the order in which they build on each other; the theme comes first, in the head, before anything is painted.
+# Scripts in the order in which they build on each other. The theme is in the head, before anything is painted.
 _THEME = "theme.js"
 _SCRIPTS = (
     "codec.js",
@@ -42,7 +42,7 @@ _STYLES = ("tokens.css", "page.css", "table.css", "claim.css", "figure.css", "ch
 
 @dataclass(frozen=True)
 class Script:
-    """An inline script and the hash by which the page's content security policy admits it."""
+    """An inline script. ``policy`` is the hash that admits it under the page's content security policy."""
 
     text: str
 
@@ -53,7 +53,7 @@ class Script:
 
 @cache
 def scripts() -> tuple[Script, ...]:
-    """The theme, uPlot and the report's own scripts."""
+    """Return the scripts in the order of loading: the theme, uPlot, then the report's own."""
     files = [REPORTS / "js" / _THEME, _VENDOR / "uPlot.iife.min.js", *(REPORTS / "js" / name for name in _SCRIPTS)]
     texts = [file.read_text(encoding="utf-8") for file in files]
     for file, text in zip(files, texts, strict=True):
@@ -64,12 +64,12 @@ def scripts() -> tuple[Script, ...]:
 
 @cache
 def style() -> str:
-    """All style sheets as one text."""
+    """Return all style sheets as one text."""
     files = [_VENDOR / "uPlot.min.css", *(REPORTS / "css" / name for name in _STYLES)]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 @cache
 def data(name: str) -> Any:
-    """A YAML file of ``reports/`` as plain Python values."""
+    """Return a YAML file of ``reports/`` as plain Python values."""
     return YAML(typ="safe").load(REPORTS / name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataclasses as the values of JSON, and back. Standard library only: guests read their plan with it.
+"""Conversion between dataclasses and JSON values. Standard library only: guests read their plan with it.
 
-A field is written unless it is ``occasional`` and has its default, or takes no part in comparisons. A class with
-``as_json`` and ``of_json`` says itself how it is written.
+A field is written unless it is ``occasional`` and has its default, or is excluded from comparisons. A class with
+``as_json`` and ``of_json`` converts itself.
 """
 
 from __future__ import annotations
@@ -17,26 +17,30 @@ from typing import Any, TypeVar, dataclass_transform
 
 _Kind = TypeVar("_Kind")
 _Reader = Callable[[Any], Any]
-# Of a field that is left out where it has its default: what had no such field before is written as it was.
+# Metadata of a field that is left out while it has its default, so that older files without the field stay the same.
 OCCASIONAL: Mapping[str, bool] = MappingProxyType({"occasional": True})
-MANY = 1000  # records that are written in columns
+MANY = 1000  # records from which on a list is stored by column
 
 
 def described(text: str, **default: Any) -> Any:
-    """A field with what references say of it; ``default`` and what else ``dataclasses.field`` takes."""
+    """Declare a field with its text for the references; ``default`` holds arguments of ``dataclasses.field``."""
     return dataclasses.field(metadata={"text": text}, **default)
 
 
 def occasional(text: str, *, shown: tuple[str, str] | None = None, **default: Any) -> Any:
-    """The same, left out where it has its default. ``shown`` is how a plan's text says another value: a title, and
-    words with ``{}`` for the value."""
+    """Declare a described field that is left out of JSON while it has its default.
+
+    ``shown`` is how the text of a plan shows any other value: a title, and words with ``{}`` for the value.
+    """
     return dataclasses.field(metadata={"text": text, "shown": shown, **OCCASIONAL}, **default)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, described, occasional))
 def planned(kind: type[_Kind]) -> type[_Kind]:
-    """A frozen dataclass whose methods are not made for each class: a guest, which compiles them whenever it starts,
-    takes a third of the time for it."""
+    """Make a class a frozen dataclass that shares its methods with all others instead of generating its own.
+
+    A guest compiles generated methods at every start; shared ones take a third of the time.
+    """
     for name, method in _METHODS.items():
         setattr(kind, name, method)
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(kind)
@@ -103,7 +107,7 @@ _METHODS = {
 
 
 def encoded(value: Any) -> Any:
-    """The value with its dataclasses as dictionaries and its tuples as lists."""
+    """Return the value with dataclasses as dictionaries and tuples as lists."""
     if isinstance(value, (str, int, float, NoneType)):
         return value
     if isinstance(value, Mapping):
@@ -114,14 +118,16 @@ def encoded(value: Any) -> Any:
 
 
 def encoded_fields(value: Any) -> dict[str, Any]:
-    """Those of a dataclass."""
+    """Return the written fields of a dataclass as a dictionary, ignoring its ``as_json``."""
     found = ((name, default, getattr(value, name)) for name, default in _written(value.__class__))
     return {name: encoded(item) for name, default, item in found if default is None or item != default()}
 
 
 def decoded(kind: type[_Kind], value: Mapping[str, Any]) -> _Kind:
-    """Of the dataclass, whose fields name the dataclasses in them. Raises TypeError for fields that it lacks or has
-    not, and for what is not an object where there is one. Types of plain values are not looked at."""
+    """Build a dataclass from its JSON object, and the dataclasses in its fields. Types of plain values are not checked.
+
+    Raises TypeError for missing or unknown fields, and for any other value in place of an object.
+    """
     if not isinstance(value, Mapping):
         raise TypeError(f"{kind.__name__} is not an object: {value!r:.40}")
     known: Any = kind
@@ -130,7 +136,7 @@ def decoded(kind: type[_Kind], value: Mapping[str, Any]) -> _Kind:
 
 
 def decoded_fields(kind: Any, value: Mapping[str, Any]) -> Any:
-    """The dataclass with these fields."""
+    """Build a dataclass from its fields, ignoring its ``of_json``."""
     readers = _readers(kind)
     return kind(
         **{name: readers[name](item) if item is not None and name in readers else item for name, item in value.items()}
@@ -138,7 +144,7 @@ def decoded_fields(kind: Any, value: Mapping[str, Any]) -> Any:
 
 
 def mistyped(value: Any) -> Iterator[str]:
-    """Fields of a dataclass that have another value than their type says, where that is one of plain values."""
+    """Yield the names of fields with a plain type (int, bool, str, …) whose value has another type."""
     for field in dataclasses.fields(value):
         given, kinds = getattr(value, field.name), str(field.type).split(" | ")
         if all(kind in _PLAIN for kind in kinds) and not any(_is_of(given, kind) for kind in kinds):
@@ -161,7 +167,8 @@ def _is_of(value: Any, kind: str) -> bool:
 
 @cache
 def _written(kind: Any) -> list[tuple[str, Callable[[], Any] | None]]:
-    """Fields that are written, with what makes the default at which one is left out."""
+    """Return the written fields of a class, each with a function that makes its default; None if the field is always
+    written."""
     found: list[tuple[str, Callable[[], Any] | None]] = []
     for field in dataclasses.fields(kind):
         if not field.compare:
@@ -180,8 +187,10 @@ def _same(value: Any) -> Any:
 
 @cache
 def _readers(kind: Any) -> dict[str, _Reader]:
-    """By field, for those that are not taken as they are: their types are read as they are written, since evaluating
-    them all takes a guest longer than all else that it does with its plan."""
+    """Return a converter for each field that needs one.
+
+    It matches type annotations as text: to evaluate them would take a guest longer than all its other work on the plan.
+    """
     names = vars(sys.modules[kind.__module__])
     found: dict[str, _Reader] = {}
     for field in dataclasses.fields(kind):
@@ -208,14 +217,15 @@ def _dict(one: _Reader, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def in_columns(value: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
-    """The value with very many records of the same fields, where one of ``names`` has them, written by field: a list of
-    the values, or the one that all have as ``all``."""
+    """Return the value with its long lists of uniform records (under the keys ``names``) stored by column.
+
+    A column is the list of a field's values, or ``{"all": value}`` if all records have the same.
+    """
     return {name: _columns(item) if name in names else item for name, item in value.items()}
 
 
 def in_rows(value: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
-    """What ``in_columns`` was given, the value itself if it has no columns. Raises ValueError for columns that are not
-    as ``in_columns`` writes them."""
+    """Reverse ``in_columns``; a value without columns is returned as it is. Raises ValueError for malformed columns."""
     rows = {name: _rows(value[name]) for name in names if isinstance(value.get(name), Mapping)}
     return {**value, **rows} if rows else value
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How packages are installed on this machine, in its own distribution's words, and extras of howdah into the Python
-that runs it."""
+"""How to install packages with this machine's package manager, and extras of howdah into the Python that runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from pathlib import Path
 
 OS_RELEASE = Path("/etc/os-release")
 NAMES = Path(__file__).with_name("package-names.txt")
-# Distributions by their ID or one of ID_LIKE (os-release(5)): their column, and the command.
+# By ID or one of ID_LIKE (os-release(5)): the column in the table and the install command.
 _MANAGERS = {
     "debian": ("debian", "apt install"),
     "fedora": ("fedora", "dnf install"),
@@ -27,14 +26,18 @@ _NONE = "-"
 
 @cache
 def names() -> dict[str, dict[str, str]]:
-    """Debian's name of each package to that of each column; a package that a distribution has not is left out."""
+    """Return the names of each package by distribution, keyed by Debian's name; distributions without the package are
+    left out."""
     lines = [line.split() for line in NAMES.read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
     columns, rows = lines[0], lines[1:]
     return {row[0]: {at: name for at, name in zip(columns, row, strict=True) if name != _NONE} for row in rows}
 
 
 def manager(text: str | None = None) -> tuple[str, str] | None:
-    """Column and command of this machine; None for a distribution that nobody wrote down. ``text`` is os-release."""
+    """Return this machine's column in the table and its install command; None for an unknown distribution.
+
+    ``text`` replaces the content of /etc/os-release.
+    """
     if text is None:
         try:
             text = OS_RELEASE.read_text(encoding="utf-8")
@@ -46,7 +49,7 @@ def manager(text: str | None = None) -> tuple[str, str] | None:
 
 
 def install_command(packages: Sequence[str], text: str | None = None) -> str | None:
-    """The command that installs packages, which have Debian's names; None where one of them is not to be had."""
+    """Return the command that installs packages, given by Debian's names; None if one of them is not available here."""
     found = manager(text)
     if found is None:
         return None
@@ -56,12 +59,15 @@ def install_command(packages: Sequence[str], text: str | None = None) -> str | N
 
 
 def installing(*packages: str) -> str:
-    """What to do to get packages, which have Debian's names, in the words of this machine."""
+    """Return an instruction for installing packages, given by Debian's names, on this machine."""
     return install_command(packages) or f"Install what Debian calls {', '.join(packages)}."
 
 
 def install_extra(name: str) -> str:
-    """By pip of this environment, which need not be the shell's. One without pip is uv's, or a distribution's."""
+    """Return the command that installs an extra into this environment, which may not be the shell's.
+
+    Without pip in it, the environment is assumed to be managed by uv.
+    """
     if find_spec("pip") is None:
         return f"uv tool install 'howdah[guest,{name}]'"
     return f"{shlex.quote(sys.executable)} -m pip install 'howdah[{name}]'"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said to the person who meets an error: what happened, where, and what to do."""
+"""Errors for the person at the command line: what happened, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str | None:
-    """The known name closest to a mistyped one, or None if nothing is close.
+    """Return the known name closest to a mistyped one; None if none is close.
 
-    ``least`` is the share of their letters that two names must have in common, as difflib counts it.
-    A name of the same letters in another order is closer than one with a letter more or less. Digits in another order
-    are another number.
+    ``least`` is the smallest similarity ratio that counts as close, as difflib computes it. A name with the same
+    letters in another order comes first, before one with a letter more or less; its digits must be in the same order.
     """
     candidates = sorted(known)
     lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
@@ -27,8 +26,8 @@ def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str | None:
 
 
 def meant(name: str, known: Iterable[str], otherwise: str, *, both: bool = False) -> str:
-    """A hint that names what a mistyped name may stand for, and with ``both`` ``otherwise``; where nothing is close,
-    that alone."""
+    """Return a "did you mean" hint for a mistyped name, followed by ``otherwise`` if ``both``; only ``otherwise`` if no
+    known name is close."""
     close = nearest(name, known)
     if close is None:
         return otherwise
@@ -40,23 +39,23 @@ def _digits(name: str) -> str:
 
 
 class ExitCode(IntEnum):
-    """What a command ends with. docs and help have them in words (howdah/command/parser.py)."""
+    """The exit status of a command. Docs and help describe each one (howdah/command/parser.py)."""
 
     DONE = 0
     ERROR = 1
     WRONG_USE = 2
     NO_ENGINE = 3
     RUN_FAILED = 4
-    INVALID = 5  # or not checked, or nothing found
-    DIFFERS = 6  # or a claim failed
+    INVALID = 5  # also: not checked, or nothing found
+    DIFFERS = 6  # also: a claim failed
     NO_BASELINE = 7
     INTERRUPTED = 130
 
 
 class HowdahError(Exception):
-    """An error with a cause a person can act on; the command line prints it without a traceback.
+    """An error with a cause that the user can act on; the command line prints it without a traceback.
 
-    ``where`` is a place such as ``profiles/quick.yaml:12`` or a file name; ``hint`` says what to do next.
+    ``where`` is a location such as ``profiles/quick.yaml:12`` or a file name; ``hint`` says what to do next.
     """
 
     exit_code: ClassVar[int] = ExitCode.ERROR
@@ -73,7 +72,7 @@ class HowdahError(Exception):
 
 
 def all_of(errors: Sequence[HowdahError]) -> HowdahError:
-    """The first of several, with what the others say below it; each text once."""
+    """Merge several errors into the first one, whose hint then lists the others. Duplicates are dropped."""
     first, *others = {str(error): error for error in errors}.values()
     if not others:
         return first
@@ -86,8 +85,8 @@ LARGER_FILES = "The shell allows no file of that size ('ulimit -f' says which): 
 
 
 def explain(error: OSError) -> str:
-    """What an OSError says; some libraries leave ``strerror`` empty and put all into the text."""
-    if error.args and isinstance(error.args[0], list):  # of shutil.copytree: one row for each file, with its whole text
+    """Return the reason for an OSError; some libraries leave ``strerror`` empty and put everything into the text."""
+    if error.args and isinstance(error.args[0], list):  # from shutil.copytree: a row per file with the whole text
         rows = error.args[0]
         _source, target, why = rows[0]
         reason = re.sub(r"^\[Errno \d+\] ", "", str(why)).partition(": ")[0]
@@ -96,20 +95,20 @@ def explain(error: OSError) -> str:
 
 
 def place_of(error: OSError) -> str | None:
-    """The file that an OSError is about. Of a copy's two it is the target where there is no room for it."""
+    """Return the file that caused an OSError. For a copy it is the source, or the target if the disk is full."""
     name = error.filename2 if error.filename2 and error.errno in (errno.ENOSPC, errno.EDQUOT) else error.filename
     return str(name) if name else None
 
 
 def remedy(error: OSError) -> str | None:
-    """What to do about an error of the file system, where its number says so."""
+    """Return what to do about a file system error; None if its error number suggests nothing."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "Make room there, or choose a place on another disk, and run the command again."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "Choose a place where you may read and write, or change its permissions."
     if error.errno == errno.EFBIG:
         return LARGER_FILES
-    if "temporary directory" in str(error):  # tempfile writes a byte to each
+    if "temporary directory" in str(error):  # tempfile tries each with one byte
         return "Set TMPDIR to a directory where files may be written, and allow files of any size: ulimit -f unlimited."
     return None
 
@@ -121,13 +120,14 @@ class ProfileError(HowdahError):
 
 
 class UsageError(HowdahError):
-    """The command line asks for what cannot be, or for something by a name or a number that nothing here has."""
+    """The command line asks for something impossible, or for something that does not exist."""
 
     exit_code = ExitCode.WRONG_USE
 
     @classmethod
     def unknown(cls, what: str, asked: str, known: Iterable[str], has: str) -> UsageError:
-        """``has`` begins the list of what there is."""
+        """Make an error whose hint is the name closest to ``asked``, or the list of ``known`` names introduced by
+        ``has``."""
         names = list(dict.fromkeys(known))
         close = nearest(asked, names)
         listed = f"{has} {', '.join(names[:30])}" if names else None
@@ -135,11 +135,14 @@ class UsageError(HowdahError):
 
 
 class ParameterError(HowdahError):
-    """A module has no parameter of that name, or takes no such value; the kernel would ignore it, or not boot."""
+    """A module has no such parameter, or the parameter does not accept the value.
+
+    Left alone, the kernel would ignore the parameter or fail to boot.
+    """
 
     @classmethod
     def unknown(cls, module: str, parameter: str, known: list[str], where: str | None) -> ParameterError:
-        """The kernel would ignore the name in silence."""
+        """Make the error for a parameter that the module lacks; the kernel would ignore it silently."""
         close = difflib.get_close_matches(parameter.lower(), known, n=1, cutoff=0.5)
         has = f"its parameters are {', '.join(known)}" if known else "it has no parameters"
         hint = f"did you mean {close[0]}? {has}" if close else has
@@ -147,7 +150,7 @@ class ParameterError(HowdahError):
 
 
 class RecordError(HowdahError, ValueError):
-    """A file of a run directory is not what howdah writes: damaged, cut off, or of another version."""
+    """A file of a run directory is not in howdah's format: damaged, truncated, or from another version."""
 
 
 class EngineUnavailableError(HowdahError):
@@ -159,7 +162,7 @@ class EngineUnavailableError(HowdahError):
 class RunFailedError(HowdahError):
     """A run ended without usable data (a dead guest, the wall-clock limit, a full disk); the console is kept.
 
-    ``known`` is what run.json keeps of the engine all the same.
+    ``known`` is the account of the engine that run.json keeps nevertheless.
     """
 
     exit_code = ExitCode.RUN_FAILED

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What installed packages add to howdah: their entry points in the groups ``howdah.*``.
+"""Extensions that installed packages add to howdah: their entry points in the groups ``howdah.*``.
 
-howdah/hooks.py says what each group takes. A package of howdah's own that adds something has an ``entry_points.txt`` of
-the same form in its folder. Nothing is imported before it is used. Where no package adds anything, the search costs a
-millisecond: importlib.metadata, which takes forty to load, is left out.
+howdah/hooks.py defines what each group takes. Packages of howdah's own list their extensions in an ``entry_points.txt``
+of the same form. Nothing is imported before it is used. If no package adds anything, the search takes a millisecond,
+because it avoids importlib.metadata, which takes forty to load.
 
-Only the folders are searched into which packages are installed: no pack, profile or working directory adds code.
+Only the folders into which packages are installed are searched: no pack, profile or working directory can add code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _METADATA = ".dist-info"
 
 @dataclass(frozen=True)
 class Extension:
-    """One entry point. ``package`` and ``version`` are empty for one of howdah's own."""
+    """One entry point. ``package`` and ``version`` are empty for howdah's own."""
 
     kind: str  # the group without "howdah."
     name: str
@@ -44,15 +44,16 @@ class Extension:
         return not self.package
 
     def load(self, within: str = "") -> Any:
-        """The object, or the module, of the entry point; ``within`` names a module of the package that it names.
+        """Import the object or module of the entry point; ``within`` selects a submodule of it.
 
-        Raises HowdahError, which names the package, for whatever comes of the import.
+        Raises HowdahError, which names the package, for any exception during the import.
         """
         module, _, attribute = self.value.partition(":")
         return self.guarded(_found, ".".join(filter(None, (module, within))), attribute)
 
     def guarded(self, call: Callable[..., _Kind], *arguments: Any) -> _Kind:
-        """What the call into the package returns; what it raises becomes a HowdahError that names the package."""
+        """Call a function of the package and return its result; any exception becomes a HowdahError that names the
+        package."""
         try:
             return call(*arguments)
         except HowdahError:
@@ -68,7 +69,7 @@ class Extension:
 
     @property
     def sha256(self) -> str:
-        """Of the sources of the package that it names, which is not imported for that."""
+        """Digest of the source files of the package, computed without importing it."""
         digest = hashlib.sha256()
         for file in self._sources():
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
@@ -83,14 +84,14 @@ class Extension:
         return files or ([Path(found.origin)] if found.origin else [])
 
     def to_json(self) -> dict[str, str]:
-        """As run.json names it."""
+        """Return the extension's entry in run.json."""
         return {"kind": self.kind, "name": self.name, "package": self.package, "version": self.version}
 
 
 def extensions(kind: str, taken: Collection[str] = ()) -> dict[str, Extension]:
-    """The entry points of a group by name, howdah's own first, then by name.
+    """Return the entry points of a group by name: howdah's own first, then the others in alphabetical order.
 
-    Raises HowdahError for a name that two packages have, or that is among ``taken``, those that howdah has itself.
+    Raises HowdahError for a name that two packages use, or that is in ``taken``, the names that howdah itself uses.
     """
     found: dict[str, Extension] = {}
     for each in _all():
@@ -124,7 +125,7 @@ def _all() -> tuple[Extension, ...]:
 
 
 def _packages() -> Iterator[tuple[str, str]]:
-    """Folders of installed packages, and the names of what describes each package there."""
+    """Yield the folder and the name of the metadata directory of every installed package."""
     for folder in folders():
         try:
             names = [path.name for path in Path(folder).iterdir() if path.name.endswith(_METADATA)]
@@ -134,13 +135,13 @@ def _packages() -> Iterator[tuple[str, str]]:
 
 
 def folders() -> list[str]:
-    """Where pip installs packages for this Python."""
+    """Return the folders into which pip installs packages for this Python."""
     user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     return list(dict.fromkeys([*site.getsitepackages(), *user]))
 
 
 def _entries(file: Path) -> Iterator[tuple[str, str, str]]:
-    """(kind, name, value) of the groups that are howdah's."""
+    """Yield (kind, name, value) of each entry in a group of howdah's."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeError):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody else sends: files of a run directory or a pack, and the names in them.
+"""Safe reading of untrusted files: run directories and packs that somebody else made, and the names in them.
 
-A file that a stranger made may be a link to one of the reader's own, a pipe that nobody writes to, a device that never
-ends, or larger than all memory. Whoever reads one opens it here.
+Such a file may be a link to one of the reader's own, a pipe without a writer, an endless device, or larger than memory.
+Code that reads such files must open them here.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 
 from howdah.errors import RecordError
 
-LARGEST_JSON_BYTES = 1 << 28  # a pack's index of 10 000 runs has 60 MB
-# What a guest writes shrinks to a hundredth at most. A file that becomes more is one to fill memories with.
+LARGEST_JSON_BYTES = 1 << 28  # the index of a pack with 10 000 runs has 60 MB
+# A guest's output compresses to no less than a hundredth. A file that expands more is made to fill memory.
 MOST_EXPANSION, LEAST_CONTENT_BYTES = 500, 64 << 20
-_BLOCK_BYTES = 512  # of st_blocks
+_BLOCK_BYTES = 512  # unit of st_blocks
 _LONGEST_NAME_BYTES = 200
-# A value of JSON takes some 60 bytes of memory, and two bytes of text: of a large text that is too much.
+# A JSON value takes some 60 bytes of memory, and perhaps two bytes of text: too much for a large text.
 _DENSE_BYTES, _BYTES_A_VALUE = 1 << 24, 12
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -32,15 +32,15 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-# Letters that act on a terminal or turn its text around, instead of being shown.
+# Characters that control a terminal or change the direction of text, instead of being shown.
 _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\udc80-\udc9f]")
 
 
 def open_foreign(path: Path, most_bytes: int | None = None) -> BufferedReader:
-    """A regular file for reading, of at most ``most_bytes``. A link at the end of ``path`` is not followed.
+    """Open a regular file of at most ``most_bytes`` for reading. A link at the end of ``path`` is not followed.
 
-    A large file is none of holes: reading zeros that no disk holds takes as long as reading data.
-    Raises RecordError for anything else, FileNotFoundError where there is nothing, and other OSErrors.
+    Large sparse files are refused: reading their zeros takes as long as reading data, but costs no disk space. Raises
+    RecordError for anything that is refused, FileNotFoundError for a missing file, and other OSErrors.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -64,9 +64,9 @@ def open_foreign(path: Path, most_bytes: int | None = None) -> BufferedReader:
 
 
 def _is_of_holes(handle: int, status: os.stat_result) -> bool:
-    """Whether a file is much larger than what the disk holds of it.
+    """Return whether a file is sparse and much larger than its allocated blocks.
 
-    A file system that compresses, or knows no blocks, says that such a file has no hole.
+    A file system that compresses, or counts no blocks, reports no hole in such a file.
     """
     if status.st_size <= LEAST_CONTENT_BYTES + MOST_EXPANSION * _BLOCK_BYTES * status.st_blocks:
         return False
@@ -76,13 +76,14 @@ def _is_of_holes(handle: int, status: os.stat_result) -> bool:
 
 
 def read_foreign(path: Path, most_bytes: int = LARGEST_JSON_BYTES) -> bytes:
-    """The content of a file as ``open_foreign`` opens it, also of one that grows meanwhile."""
+    """Return the content of a file opened with ``open_foreign``; the size limit also holds for a file that grows
+    meanwhile."""
     with open_foreign(path, most_bytes) as opened:
         return opened.read(most_bytes)
 
 
 def kind_of(path: Path) -> str | None:
-    """What there is that is not a regular file, in words; None for a file, and where nothing can be seen."""
+    """Describe what is at ``path`` in words, such as "a directory"; None for a regular file or a missing one."""
     try:
         mode = path.lstat().st_mode
     except OSError:
@@ -91,7 +92,10 @@ def kind_of(path: Path) -> str | None:
 
 
 def files_below(directory: Path) -> Iterator[tuple[str, str | None]]:
-    """Each path below a directory that is not a directory, and what it is if it is not a file. No link is followed."""
+    """Yield each path below a directory except directories, with its kind in words if it is not a regular file.
+
+    Links are not followed.
+    """
     for folder, folders, names in os.walk(directory):
         below = os.path.relpath(folder, directory)
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]  # noqa: PTH114, PTH118
@@ -101,9 +105,9 @@ def files_below(directory: Path) -> Iterator[tuple[str, str | None]]:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name is one of a file and nothing else: no way to another directory, no option, nothing unseen.
+    """Return whether a name is a safe file name: no path, no option, no hidden file, no invisible characters.
 
-    It is NFC, as whoever unpacks it writes it, so that no two names look alike and are one on another disk.
+    It must be in NFC, as unpackers write it, so that no two names look alike and become one on another disk.
     """
     return (
         bool(name)
@@ -116,7 +120,7 @@ def is_plain(name: str) -> bool:
 
 
 def too_dense(content: bytes) -> bool:
-    """Whether JSON is to become more memory than its size lets expect: values of a byte or two by the million."""
+    """Return whether JSON would take far more memory than its size suggests: a large text of very short values."""
     if len(content) <= _DENSE_BYTES:
         return False
     values = content.count(b",") + content.count(b"[") + content.count(b"{")
@@ -124,11 +128,11 @@ def too_dense(content: bytes) -> bool:
 
 
 def visible(text: str) -> str:
-    """A text with its control characters as ``\\x1b``: a name from elsewhere moves no cursor and writes no line."""
+    """Escape control characters as ``\\\\x1b``, so that an untrusted name cannot control the terminal."""
     return _ACTS.sub(_written, text)
 
 
 def _written(match: re.Match[str]) -> str:
     code = ord(match[0])
-    code -= 0xDC00 if 0xDC00 <= code < 0xE000 else 0  # a byte of a name that is no UTF-8
+    code -= 0xDC00 if 0xDC00 <= code < 0xE000 else 0  # a byte that is not UTF-8 in a file name
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

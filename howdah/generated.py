@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are made from the code: ``make references`` writes them, and tests look whether they are current.
+"""Helpers for files generated from the code: ``make references`` writes them, and tests check that they are current.
 
-JSON that people review has short values on one line, so that a diff shows what changed and little else.
+JSON that people review keeps short values on one line, so that a diff shows little besides the change.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ WIDTH = 120
 
 
 def docs_of(arguments: Sequence[str]) -> Path:
-    """The directory of pages that a program was given beside ``--check``; docs/ by default."""
+    """Return the pages' directory from a program's arguments (other than ``--check``); docs/ by default."""
     return next((Path(argument) for argument in arguments if argument != CHECK), DOCS)
 
 
 def between(text: str, begin: str, end: str, made: str, page: str) -> str:
-    """The text of a page with ``made`` between its two marks. Raises HowdahError where it lacks one."""
+    """Replace the text between two marks of a page with ``made``. Raises HowdahError if a mark is missing."""
     before, _, rest = text.partition(begin)
     old, _, after = rest.partition(end)
     if f"{before}{begin}{old}{end}{after}" != text:
@@ -34,7 +34,7 @@ def between(text: str, begin: str, end: str, made: str, page: str) -> str:
 
 
 def keep_current(files: Mapping[Path, str], arguments: Sequence[str]) -> int:
-    """Write the files, or with ``--check`` name those that are missing or differ. Returns the exit status."""
+    """Write the files that are missing or outdated; with ``--check`` only report them. Returns the exit status."""
     stale = [file for file, text in files.items() if not file.is_file() or file.read_text(encoding="utf-8") != text]
     if stale and CHECK in arguments:
         write_stderr(f"not current: {', '.join(map(str, stale))}\n  run make references\n")
@@ -46,10 +46,10 @@ def keep_current(files: Mapping[Path, str], arguments: Sequence[str]) -> int:
 
 
 def compact_json(value: Any, *, width: int = WIDTH, rows: Container[str] = ()) -> str:
-    """The value as JSON text that ends with a newline.
+    """Return the value as JSON text that ends with a newline.
 
-    An object or a list stands on one line where it fits into ``width`` characters, else each of its items begins a
-    line. The items of a list under a key in ``rows`` have one line each, however long they are.
+    An object or a list that fits into ``width`` characters takes one line; otherwise each of its items begins a line.
+    Items of a list under a key in ``rows`` take one line each, however long they are.
     """
     return _text(value, 0, width, rows) + "\n"
 

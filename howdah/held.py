@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can hold a flow back: the kinds, the metrics that have their shares, and the words for a reader.
+"""What can hold a flow back: the kinds, the metrics of their shares, and the words for a reader.
 
 T-RAT (Zhang, Breslau, Paxson and Shenker, "On the Characteristics and Origins of Internet Flow Rates", SIGCOMM 2002)
-tells flows limited by bandwidth, congestion, transport, receiver window, sender window, application and opportunity.
-The kinds here are those of T-RAT, divided where a Linux kernel tells more.
+distinguishes flows limited by bandwidth, congestion, transport, receiver window, sender window, application and
+opportunity. The kinds here are those of T-RAT, subdivided where a Linux kernel reports more.
 
 Measures, judge, claims and reports all read this table, so it imports none of them.
 """
@@ -15,12 +15,12 @@ from enum import StrEnum
 
 from howdah.number import significant
 
-NOTABLE_SHARE = 0.05  # of a flow's time: less is not worth a sentence
+NOTABLE_SHARE = 0.05  # of a flow's time: a smaller share is not mentioned
 _KIB, _MIB = 1024, 1 << 20
 
 
 class HeldBy(StrEnum):
-    """One thing that can hold a flow back at an instant; the value is what ``held_back_by`` says."""
+    """One thing that can hold a flow back at an instant, with its value in ``held_back_by``."""
 
     CONGESTION_WINDOW = "congestion-window"
     BANDWIDTH = "bandwidth"
@@ -40,21 +40,21 @@ class HeldBy(StrEnum):
 
     @property
     def words(self) -> str:
-        """Its value as a reader has it."""
+        """The value as readers see it."""
         return self.value.replace("-", " ")
 
     @property
     def stem(self) -> str:
-        """Its value as a part of names of metrics."""
+        """The value as part of a metric's name."""
         return self.value.replace("-", "_")
 
     @property
     def metric(self) -> str:
-        """The metric that has its share of a flow's time."""
+        """The metric for its share of a flow's time."""
         return f"held_{self.stem}_share"
 
 
-# What every flow meets, and what its client chose: no fault of an end.
+# What every flow meets, or what its client chose: neither end is at fault.
 ORDINARY = frozenset({HeldBy.CONGESTION_WINDOW, HeldBy.BANDWIDTH, HeldBy.THINK})
 RECEIVE_WINDOW = (HeldBy.RECEIVE_BUFFER, HeldBy.AUTOTUNING, HeldBy.HANDSHAKE_WINDOW)
 
@@ -78,11 +78,11 @@ _WORDS = {
 
 
 def held_words(kind: HeldBy | str, share: float, numbers: Mapping[str, float | None]) -> str:
-    """A clause such as ``the receive window held it at 64 KiB for 94 % of the time``.
+    """Return a clause such as ``the receive window held it at 64 KiB for 94 % of the time``.
 
-    ``numbers`` may have any metric of the flow by its name, in the unit of metrics.json; those that are not there, or
-    have no value, are left out of the clause. ``share`` is of the time in which a client did not think. Raises
-    ValueError for a kind that does not exist.
+    ``numbers`` maps metrics of the flow to values in the units of metrics.json; the clause omits those that are missing
+    or None. ``share`` is a share of the flow's time without the client's think time. Raises ValueError for an unknown
+    kind.
     """
     window = numbers.get("held_window_bytes")
     before, after = (numbers.get(f"idle_restart_{side}_packets") for side in ("before", "after"))

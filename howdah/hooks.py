@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that an installed package can add to howdah, as types. docs/extending.md has a whole package as an example.
+"""The types of everything that an installed package can add to howdah. docs/extending.md has a complete example.
 
-A package names what it adds as entry points. The groups, and what each entry point names:
+A package declares what it adds as entry points. The groups, and what each entry point must refer to:
 
 ``howdah.collectors``  a package: its ``guest.py`` has ``COLLECTOR`` (``CollectorHook``), its ``host.py`` ``READER``
 ``howdah.measures``    a ``MeasureEntry``
@@ -11,10 +11,10 @@ A package names what it adds as entry points. The groups, and what each entry po
 ``howdah.commands``    a ``CommandEntry``
 ``howdah.sets``        a function (``NameProfiles``)
 
-The name of an entry point is the name of what it adds: a collector has it in ``collect:``, and so has its table.
-A name that howdah or another package has is refused.
+The entry point's name is the name of the addition: a collector's is its key in ``collect:`` and names its table.
+A name that howdah or another package already uses is refused.
 
-This module imports nothing of howdah when it runs, so a package may import it without loading what it does not use.
+This module imports nothing of howdah at run time, so a package can import it without loading what it does not use.
 """
 
 from __future__ import annotations
@@ -45,69 +45,70 @@ GROUPS = ("collectors", "measures", "checks", "exports", "engines", "commands", 
 
 
 class CollectorHook(Protocol):
-    """What ``COLLECTOR`` of a guest's file is: a class. ``collectors/collector.py`` and ``polled.py`` have bases of it.
+    """The interface of ``COLLECTOR``, a class. ``collectors/collector.py`` and ``polled.py`` have base classes for it.
 
-    The file is copied into the guest alone, so it imports the standard library, ``collectors`` and ``howdah.linux``.
-    Nothing that it does between ``start`` and ``stop`` may reach the packets: no waiting, no sockets that take part.
+    Only this one file is copied into the guest: it may import the standard library, ``collectors`` and
+    ``howdah.linux``. Between ``start`` and ``stop`` it must not disturb the packets: no waiting, no sockets on the
+    network under test.
     """
 
-    says: ClassVar[str]  # what the profile reference says of it
-    default: ClassVar[str | None]  # its interval where a profile names none, "100 ms"; None: off
+    says: ClassVar[str]  # its text in the profile reference
+    default: ClassVar[str | None]  # its interval if a profile names none, such as "100 ms"; None: off
     interval_ns: int | None
 
     def __init__(self, surroundings: Surroundings, interval_us: int | None) -> None: ...
 
     @classmethod
     def planned_for(cls, plan: Plan, /) -> bool:
-        """Whether a run of the plan has what it reads; a plan that has not is without it."""
+        """Return whether a run of the plan has what it reads; if not, the collector is left out."""
         ...
 
     @classmethod
     def works_in(cls, surroundings: Surroundings, /) -> bool:
-        """Whether what it reads is in this kernel, one of several perhaps."""
+        """Return whether this kernel, perhaps one of several in the run, has what it reads."""
         ...
 
     def check(self) -> None:
-        """Raises CollectorError where it cannot run here; that ends the run."""
+        """Raise CollectorError if the collector cannot run here; that ends the run."""
         ...
 
     def start(self, now_ns: int, /) -> None:
-        """Open what is needed; called once, before the flows."""
+        """Open files and sockets; called once, before the flows start."""
         ...
 
     def sample(self, now_ns: int, /) -> None:
-        """One reading, at every ``interval_ns``; ``now_ns`` is CLOCK_MONOTONIC of the wake-up."""
+        """Take one reading; called every ``interval_ns``. ``now_ns`` is CLOCK_MONOTONIC at the wake-up."""
         ...
 
     def stop(self, now_ns: int, /) -> None:
-        """Take the last reading, write what is left, close everything; called once, when the network is silent."""
+        """Take the last reading, write pending data, close everything; called once, when the network is silent."""
         ...
 
 
 @dataclass(frozen=True)
 class Reader:
-    """What ``READER`` of a host's file is: the collector's table, and how raw/ becomes it.
+    """The interface of ``READER``: a collector's table, and how to build it from raw/.
 
-    ``read`` gets the run with its plan, its raw/ and its epoch. It gives the table with the columns of ``schema`` and
-    a report, whose problems make the run invalid. Data that are damaged cost the rows that they held.
-    A run whose plan ``must_have_rows`` is invalid without any; so is one that lacks them at its beginning or its end,
-    where they are of the ``whole_run``.
+    ``read`` gets the run with its plan, its raw/ and its epoch. It returns the table with the columns of ``schema``,
+    and a report; any problem in the report makes the run invalid. Damaged data only cost the rows that they held. A run
+    whose plan ``must_have_rows`` is invalid if the table is empty; with ``whole_run`` it is also invalid if rows are
+    missing at its beginning or end.
     """
 
     schema: pa.Schema
     read: Callable[[Context], tuple[pa.Table, SourceReport]]
     must_have_rows: Callable[[Plan], bool] = lambda _plan: True
     whole_run: bool = True
-    table: str | None = None  # its name, where it is not the collector's
+    table: str | None = None  # its name, if not the collector's
 
 
 @dataclass(frozen=True)
 class MeasureEntry:
-    """A metric and how it is computed.
+    """A metric and how to compute it.
 
-    ``metric`` is its row of the table of metrics: unit, header, meaning. Its name is that of the entry point.
-    ``compute`` gives the value of each flow by its number, of the run as a whole by None; a text in place of a number
-    says why there is no value. It reads tables with ``howdah.record.table.read(directory, name)``.
+    ``metric`` is its row in the table of metrics: unit, header, meaning. It has the name of the entry point.
+    ``compute`` returns a value for each flow by its number, and for the run as a whole under None; a string instead of
+    a number gives the reason why there is no value. It reads tables with ``howdah.record.table.read(directory, name)``.
     """
 
     metric: Metric
@@ -123,7 +124,7 @@ WriteRun = Callable[["Run", "Path"], "list[Path]"]
 
 @dataclass(frozen=True)
 class EngineEntry:
-    """An engine: what it is, as far as plans depend on it, and what makes it (``howdah/engine/engine.py``)."""
+    """An engine: the traits that plans depend on, and a function that creates it (``howdah/engine/engine.py``)."""
 
     traits: Traits
     make: Callable[[], Engine]
@@ -131,11 +132,11 @@ class EngineEntry:
 
 @dataclass(frozen=True)
 class CommandEntry:
-    """A command. ``says`` is its line in ``howdah --help``, below ``heading`` if the help has that.
+    """A command. ``says`` is its line in ``howdah --help``, listed under ``heading`` if the help has that heading.
 
-    ``add_parser`` calls ``commands.add_parser(NAME)``, adds its arguments, and ends with ``set_defaults(execute=…)``:
-    a function of the options that returns the exit code. What the command works with is imported there.
-    ``answers`` gives what it prints with ``--json``: the class of each object (``howdah.command.shape``).
+    ``add_parser`` calls ``commands.add_parser(NAME)``, adds its arguments, and ends with ``set_defaults(execute=…)``: a
+    function that takes the parsed options and returns the exit code. It imports what the command needs. ``answers``
+    returns the classes of the objects that it prints with ``--json`` (``howdah.command.shape``).
     """
 
     says: str
@@ -144,5 +145,5 @@ class CommandEntry:
     answers: Callable[[], Iterable[type[CommandAnswer]]] = tuple
 
 
-# Names that stand for several profiles, as ``howdah nightly --claims`` takes them: the profiles of each.
+# Names for several profiles, as ``howdah nightly --claims`` takes them: each with its profiles.
 NameProfiles = Callable[[], "Mapping[str, list[str]]"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text for the terminal it is printed on: aligned where it fits, else folded, never broken by the terminal."""
+"""Layout of terminal output: columns if they fit, otherwise folded lines, so that the terminal never breaks a line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DEFAULT_WIDTH = 80
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
-    """Columns of the terminal, or what $COLUMNS says; None where the output goes to a file or a program.
+    """Return the columns of the terminal, or of $COLUMNS; None if the output goes to a file or a program.
 
-    ``stream`` is where the output goes (default: stdout).
+    ``stream`` is the output (default: stdout).
     """
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked) > 0:
@@ -32,7 +32,8 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
 
 
 def folded(text: str, width: int | None, indent: str = "", first: str | None = None) -> list[str]:
-    """A paragraph in lines of at most ``width``; the first one begins with ``first``. Words and paths stay whole."""
+    """Fold a paragraph into lines of at most ``width``; the first one begins with ``first``. Words and paths stay
+    whole."""
     begin = indent if first is None else first
     text = re.sub(r"[ \t\r\n]+", " ", text).strip(" ")  # a thin space within a number stays
     if width is None:
@@ -48,9 +49,9 @@ def folded(text: str, width: int | None, indent: str = "", first: str | None = N
 
 
 def fitted(text: str, whole: str | None = None) -> str:
-    """A text whose lines fit the terminal: one that is wider goes on below, further to the right than it begins.
+    """Fold lines that are wider than the terminal; continuation lines are indented further.
 
-    Lines that begin with ``whole``, after their indentation, are commands to copy: they stay as they are.
+    Lines that begin with ``whole`` after their indentation are commands to copy and stay unchanged.
     """
     width = terminal_width()
     return text if width is None else _fitted(text, width, re.compile(f" *{re.escape(whole)}") if whole else None)
@@ -68,19 +69,19 @@ def _fitted(text: str, width: int, stays: re.Pattern[str] | None) -> str:
     return "\n".join(lines)
 
 
-# A line of a hint that is, or has, a command to copy. Hints are indented; an error can begin with "howdah list:".
+# A line of a hint that contains a command to copy. Hints are indented; an error can begin with "howdah list:".
 _TO_COPY = re.compile(r" +(?:(?:apt|dnf) install |pacman -S |apk add |howdah |sh |run: )")
 
 
 def write_stdout(text: str) -> None:
-    """Write to standard output. What acts on a terminal, as a name from elsewhere may, is shown instead."""
+    """Write to standard output. Control characters, which a foreign name may contain, are escaped."""
     sys.stdout.write(visible(text))
 
 
 def write_stderr(text: str) -> None:
-    """Write lines to standard error, so that they fit the terminal. Commands to copy stay whole.
+    """Write lines to standard error, folded to the terminal's width. Commands to copy stay whole.
 
-    Where standard error is a file that may not grow, they go to the terminal from which the command was started.
+    If standard error is a file that cannot grow, the text goes to the terminal from which the command was started.
     """
     width = terminal_width(sys.stderr)
     text = visible(text)
@@ -93,7 +94,7 @@ def write_stderr(text: str) -> None:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Rows with their columns below each other, those in ``right`` aligned to the right."""
+    """Pad the rows into columns; those in ``right`` are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -105,7 +106,7 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[st
 
 
 def records(rows: Sequence[dict[str, Any]], width: int) -> list[str]:
-    """A table where it fits; else each row as its first value with the others below it."""
+    """Lay out rows as a table if it fits into ``width``; otherwise as blocks headed by their first value."""
     header = list(rows[0])
     lines = aligned([header, *([str(row[name]) for name in header] for row in rows)])
     if max(map(len, lines)) <= width:
@@ -120,9 +121,9 @@ def records(rows: Sequence[dict[str, Any]], width: int) -> list[str]:
 
 
 def headed(rows: Sequence[Sequence[str]], labels: int, right: Sequence[int] = ()) -> list[str]:
-    """A table, as it is where it fits the terminal; else its first ``labels`` columns stand above their rows.
+    """Lay out a table. If it does not fit the terminal, its first ``labels`` columns become headings above their rows.
 
-    A label that is empty is that of the row above. Columns in ``right`` are aligned to the right.
+    An empty label repeats the one in the row above. Columns in ``right`` are aligned to the right.
     """
     width = terminal_width()
     lines = aligned(rows, right)
@@ -140,7 +141,7 @@ def headed(rows: Sequence[Sequence[str]], labels: int, right: Sequence[int] = ()
 
 
 def glossary(rows: Sequence[tuple[str, str]], width: int, widest: int = 30) -> list[str]:
-    """Names with what they are beside them, or below a name of more than ``widest`` letters."""
+    """Lay out names with their descriptions beside them, or below a name of more than ``widest`` letters."""
     column = max([len(name) for name, _ in rows if len(name) <= widest], default=0) + 4
     lines = []
     for name, text in rows:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of metrics, their units, and quantities read in them. ``reports/measures.yaml`` is the table."""
+"""The table of metrics (``reports/measures.yaml``), their units, and how to read quantities in those units."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _COUNTS = {"events": 1.0, "connections": 1.0, "flows": 1.0, "rtt": 1.0, "rtts": 
 class Unit:
     """A unit of metrics.json that has a dimension.
 
-    A metric in it ends in ``suffix``. ``written`` are the units in which a person may write a quantity, with their
-    factors. Prometheus has it as ``base_suffix``; ``base_factor`` turns a value of metrics.json into that base unit.
+    The names of its metrics end in ``suffix``. ``written`` maps each unit that a person may use for a quantity to its
+    factor. Prometheus uses ``base_suffix``; ``base_factor`` converts a value of metrics.json to that base unit.
     """
 
     name: str
@@ -57,16 +57,16 @@ UNITS = (
 
 
 def unit_by_suffix(name: str) -> Unit | None:
-    """The unit that stands at the end of a metric's name; None for ratios and counts."""
+    """Return the unit at the end of a metric's name; None for ratios and counts."""
     return next((unit for unit in UNITS if name.endswith(unit.suffix)), None)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A row of the table; ``reports/measures.yaml`` says what its fields mean.
+    """A row of the table; ``reports/measures.yaml`` explains its fields.
 
-    ``factor`` turns a value of metrics.json into ``shown``, the unit a reader sees.
-    A metric that the table lacks (one of an older version, in files of that time) has a name alone.
+    ``factor`` converts a value of metrics.json to ``shown``, the unit that a reader sees. A metric missing from the
+    table (from a file of an older version) has only a name.
     """
 
     name: str
@@ -84,17 +84,17 @@ class Metric:
 
     @property
     def words(self) -> str:
-        """What a reader calls it."""
+        """Its name for readers."""
         return self.label or self.header or self.name.replace("_", " ")
 
     @property
     def title(self) -> str:
-        """Of an axis: its words with the unit shown."""
+        """The title of an axis: its words with the unit."""
         return f"{self.words} ({self.shown})" if self.shown else self.words
 
     @property
     def least(self) -> float:
-        """What no value of it is below: nothing below 0 is shown of a quantity that cannot be negative."""
+        """Its lower bound: 0 for a quantity that cannot be negative, otherwise minus infinity."""
         return -math.inf if self.signed else 0.0
 
     @property
@@ -103,22 +103,22 @@ class Metric:
 
     @property
     def is_by_cause(self) -> bool:
-        """Whether each row has a unit of its own, so that rows cannot be averaged."""
+        """Whether each row has its own unit, so that rows cannot be averaged."""
         return self.unit == BY_CAUSE
 
     @property
     def dimension(self) -> str:
-        """Unit in which claims state quantities of it: that of metrics.json, or nothing for a ratio or a count."""
+        """The unit in which claims state its quantities: that of metrics.json; empty for a ratio or a count."""
         unit = unit_by_suffix(self.name)
         return unit.name if unit else ""
 
     def read(self, text: str) -> float:
-        """A written quantity in the unit of metrics.json. Raises QuantityError."""
+        """Convert a written quantity to the unit of metrics.json. Raises QuantityError."""
         unit = unit_by_suffix(self.name)
         return _read(text, unit.written if unit else {**_PLAIN, **_COUNTS})
 
     def read_tolerance(self, text: str, expected: float) -> float:
-        """How far off a value may be: a quantity, or a percentage of what is expected. Raises QuantityError."""
+        """Return how far a value may deviate: a quantity, or a percentage of ``expected``. Raises QuantityError."""
         if re.fullmatch(r".*%\s*", text, re.DOTALL):
             return abs(_read(text, {"%": 0.01}) * expected)
         value = self.read(text)
@@ -128,7 +128,7 @@ class Metric:
 
 
 def read_share(text: str) -> float:
-    """A share between 0 and 1, as a number or a percentage. Raises QuantityError."""
+    """Read a share between 0 and 1, written as a number or a percentage. Raises QuantityError."""
     value = _read(text, {"": 1.0, "%": 0.01})
     if not 0 <= value <= 1:
         raise QuantityError(f"expected a share between 0 and 100 %, not {text!r}")
@@ -155,7 +155,7 @@ def _read(text: str, units: dict[str, float]) -> float:
 
 @cache
 def known_metrics() -> dict[str, Metric]:
-    """Every metric by its name, in the order of the table. Raises HowdahError for a row that is wrong."""
+    """Return every metric by name, in the order of the table. Raises HowdahError for a wrong row."""
     found: dict[str, Metric] = {}
     for number, line in enumerate(TABLE.read_text(encoding="utf-8").splitlines(), start=1):
         if line.startswith("#") or not line:
@@ -171,7 +171,7 @@ def known_metrics() -> dict[str, Metric]:
 
 
 def _added(extension: Extension) -> Metric:
-    """That of a package's measure. Raises HowdahError where it has another name than its entry point."""
+    """Return the metric of a package's measure. Raises HowdahError if its name is not that of its entry point."""
     metric: Metric = extension.guarded(lambda: extension.load().metric)
     if metric.name != extension.name:
         raise HowdahError(
@@ -182,7 +182,7 @@ def _added(extension: Extension) -> Metric:
 
 
 def metric_of(name: str) -> Metric:
-    """A metric of the table. Raises HowdahError for one that it lacks."""
+    """Return a metric of the table. Raises HowdahError if the table lacks it."""
     metric = known_metrics().get(name)
     if metric is None:
         raise HowdahError(f"the metric {name!r} is not in {TABLE}: give it a row there")
@@ -227,5 +227,5 @@ def _metric(row: dict[str, Any]) -> Metric:
 
 @cache
 def known_entries() -> frozenset[str]:
-    """The ids of the atlas' entries."""
+    """Return the ids of the atlas' entries."""
     return frozenset(YAML(typ="safe").load((REPORTS / "atlas" / "kinds.yaml").read_text(encoding="utf-8")))

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as a reader wants them: four significant digits, thin spaces between thousands, no exponent in sight."""
+"""Numbers for readers: four significant digits, thin spaces between thousands, no exponents."""
 
 from __future__ import annotations
 
 import math
 
-_GROUP = "\u202f"  # a narrow space that no line breaks at; the SI brochure groups digits by such
+_GROUP = "\u202f"  # NARROW NO-BREAK SPACE; the SI brochure groups digits with thin spaces
 _MINUS = "\u2212"
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """``value`` with at most ``digits`` significant digits; integers keep all their digits.
+    """Format ``value`` with at most ``digits`` significant digits; integers keep all their digits.
 
     >>> significant(9430.0), significant(3.21456), significant(0.00012345)
     ('9430', '3.215', '0.0001234')
@@ -40,13 +40,13 @@ def significant(value: float, digits: int = 4) -> str:
 
 
 def rounded(value: float, digits: int) -> float | int:
-    """With at most so many significant digits, and whole where it is then: what is written to a small file."""
+    """Round to ``digits`` significant digits, to an int if the result is whole: keeps files small."""
     found = float(f"{value:.{digits}g}")
     return int(found) if found.is_integer() else found
 
 
 def between(low: float, high: float, least_digits: int = 4) -> str:
-    """A range with as many digits as tell its ends apart: ``905 … 912``."""
+    """Format a range with enough digits to tell its ends apart: ``905 … 912``."""
     for digits in range(least_digits, 10):
         texts = significant(low, digits), significant(high, digits)
         if texts[0] != texts[1]:
@@ -55,7 +55,7 @@ def between(low: float, high: float, least_digits: int = 4) -> str:
 
 
 def roundest(low: float, high: float) -> float:
-    """Of the numbers from ``low`` to ``high``, both above 0, that with the fewest digits; of several, the middle one.
+    """Return the number between ``low`` and ``high``, both above 0, with the fewest digits; of several, the middle one.
 
     >>> roundest(4_599_890, 4_600_180), roundest(82_990.2, 83_010.9), roundest(0.31, 0.72)
     (4600000.0, 83000.0, 0.5)
@@ -70,22 +70,22 @@ def roundest(low: float, high: float) -> float:
 
 
 def rate(bits_per_second: float) -> str:
-    """A rate with its unit: ``400 Mbit/s``."""
+    """Format a rate with its unit: ``400 Mbit/s``."""
     return _scaled(bits_per_second, (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1)))
 
 
 def size(count_bytes: float) -> str:
-    """A size with its unit, in powers of ten: ``12 MB``."""
+    """Format a size with its unit, in powers of ten: ``12 MB``."""
     return _scaled(count_bytes, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)))
 
 
 def duration(microseconds: float) -> str:
-    """A time with its unit: ``240 ms``, ``0.5 ms``, ``62 s``."""
+    """Format a duration with its unit: ``240 ms``, ``0.5 ms``, ``62 s``."""
     return _scaled(microseconds, (("s", 1e6), ("ms", 1e3), ("µs", 1)), least=0.5)
 
 
 def delay(microseconds: float) -> str:
-    """A delay in milliseconds, as operators speak of it: ``240 ms``."""
+    """Format a delay in milliseconds, the operators' usual unit: ``240 ms``."""
     return f"{significant(microseconds / 1e3)} ms"
 
 
@@ -97,7 +97,7 @@ def _scaled(value: float, units: tuple[tuple[str, float], ...], least: float = 1
 
 
 def listed(parts: list[str], word: str = "and") -> str:
-    """In a sentence.
+    """Join the parts of a sentence's list.
 
     >>> listed(["a", "b", "c"]), listed(["a"], "or")
     ('a, b and c', 'a')
@@ -106,7 +106,7 @@ def listed(parts: list[str], word: str = "and") -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where it is one.
+    """Format a count with its noun in the right number.
 
     >>> counted(1, "run"), counted(2, "run")
     ('1 run', '2 runs')

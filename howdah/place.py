@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the project's own files are, and its cache. Every other module asks here.
+"""Paths of the project's own files and of its cache. Every other module gets them here.
 
 In a checkout, ``collectors/``, ``profiles/`` and the other folders are beside ``howdah/``. A wheel has them in
-``howdah/_shipped/``, because what is beside ``howdah/`` in site-packages belongs to others. pyproject.toml lists them
+``howdah/_shipped/``, because other projects own what is beside ``howdah/`` in site-packages. pyproject.toml lists them
 in ``[tool.hatch.build.targets.wheel]``.
 """
 
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from howdah.errors import HowdahError
 
-# How a process of howdah's own begins, before ``-m MODULE``: what lies in the user's directory is no module.
+# How howdah starts its own processes, before ``-m MODULE``: files in the user's directory are not importable.
 OWN_PYTHON = (sys.executable, "-P")
 PACKAGE = Path(__file__).resolve().parent
 _SHIPPED = PACKAGE / "_shipped"
-# The checkout this code runs from; None where it was installed from a wheel.
+# The checkout this code runs from; None if it was installed from a wheel.
 CHECKOUT = None if _SHIPPED.is_dir() else PACKAGE.parent
 # The directory that holds the folders below.
 PROJECT = CHECKOUT or _SHIPPED
@@ -31,7 +31,7 @@ STACKS = PROJECT / "stacks"
 PLAYBOOKS = PROJECT / "playbooks"
 DOCS = PROJECT / "docs"
 
-# Plans and the records of a run, with the standard library alone: guests and hosts of several machines have them.
+# Plans and records of a run, with the standard library alone: copied to guests and to hosts of several machines.
 PLAN_FILES = (
     *("howdah/codec.py", "howdah/frame.py", "howdah/traffic.py", "howdah/trait.py", "howdah/plan/__init__.py"),
     *(
@@ -46,41 +46,42 @@ PLAN_FILES = (
 
 
 def root_of(name: str) -> Path:
-    """The directory that ``name`` is relative to. It is a path as the repository has it: ``howdah/agent/run.py``."""
+    """Return the directory to which ``name``, a path in the repository such as ``howdah/agent/run.py``, is relative."""
     return PACKAGE.parent if Path(name).parts[0] == PACKAGE.name else PROJECT
 
 
 def file_of(name: str) -> Path:
-    """The file or directory with this path in the repository."""
+    """Return the file or directory with this path in the repository."""
     return root_of(name) / name
 
 
 def name_of(file: Path) -> Path:
-    """The path of one of the project's files in the repository: the reverse of ``file_of``."""
+    """Return the path in the repository of one of the project's files: the reverse of ``file_of``."""
     return file.relative_to(PROJECT if file.is_relative_to(PROJECT) else PACKAGE.parent)
 
 
 def written(file: Path) -> str:
-    """How a record names a file: one of the project's as the repository does, another one as the person gave it."""
+    """Return a file's name for records: one of the project's by its path in the repository, any other as the user gave
+    it."""
     return str(name_of(file)) if file.is_absolute() and file.is_relative_to(PROJECT) else str(file)
 
 
 def cache_place() -> Path:
-    """``$HOWDAH_CACHE``, or ``$XDG_CACHE_HOME/howdah``, or ``~/.cache/howdah``, whether or not it can be used."""
+    """Return ``$HOWDAH_CACHE``, ``$XDG_CACHE_HOME/howdah`` or ``~/.cache/howdah``; the directory need not exist."""
     named = os.environ.get("HOWDAH_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
     root = Path(named) if named else (Path(base) if base else _home("HOWDAH_CACHE") / ".cache") / "howdah"
-    return root.resolve() if ".." in root.parts else root.absolute()  # programs that run there name it without ".."
+    return root.resolve() if ".." in root.parts else root.absolute()  # programs that run there print it without ".."
 
 
 def state_place() -> Path:
-    """``$XDG_STATE_HOME/howdah`` or ``~/.local/state/howdah``: what this user has said and must stay."""
+    """Return ``$XDG_STATE_HOME/howdah`` or ``~/.local/state/howdah``, which holds this user's lasting decisions."""
     base = os.environ.get("XDG_STATE_HOME")
     return ((Path(base) if base else _home("XDG_STATE_HOME") / ".local" / "state") / "howdah").absolute()
 
 
 def _home(variable: str) -> Path:
-    """Containers run programs as users that nobody wrote down. Raises HowdahError."""
+    """Return the home directory. Raises HowdahError for a user without one, as containers may have."""
     try:
         return Path.home()
     except RuntimeError as error:

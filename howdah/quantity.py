@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities with their units in the value: ``400 Mbit/s``, ``120 ms``, ``36 MB``, ``1 bdp``, ``0.5 %``.
+"""Quantities written with their units: ``400 Mbit/s``, ``120 ms``, ``36 MB``, ``1 bdp``, ``0.5 %``.
 
-Reading is exact (rational arithmetic, no floating point) and gives integers in base units: bits per second,
+Parsing is exact (rational arithmetic, no floating point) and returns integers in base units: bits per second,
 microseconds, bytes. Prefixes of rates are decimal, as in RFC 2544 and ``tc``: 1 Mbit/s is 10^6 bit/s; ``KiB`` and its
-like are the binary sizes. A reading that cannot be exact in the base unit is refused rather than rounded.
+like are the binary sizes. A value that is not exact in the base unit is refused rather than rounded.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SPAN_EXPECTED = "a duration such as 20 ms, or round trips such as 1 rtt"
 
 
 class QuantityError(ValueError):
-    """A text is not the quantity that was expected; the message says what was expected and what was read."""
+    """A text is not the expected quantity; the message says what was expected and what was read."""
 
 
 def _split(text: object, expected: str) -> tuple[Fraction, str]:
@@ -59,7 +59,7 @@ def _split(text: object, expected: str) -> tuple[Fraction, str]:
 
 @lru_cache(maxsize=4096)
 def _read(written: str) -> tuple[Fraction, str] | None:
-    """Remembered: every point of a sweep has most quantities of the others."""
+    """Split a text into number and unit; cached, because the points of a sweep share most quantities."""
     match = _NUMBER_WITH_UNIT.fullmatch(written) if len(written) <= _LONGEST_TEXT else None
     return (Fraction(match[1]), match[2]) if match else None
 
@@ -78,7 +78,7 @@ def _whole(value: Fraction, unit: str, text: object) -> int:
 
 
 def unit_called(written: str) -> str:
-    """A unit by the name that it has here: Mbps is Mbit/s, and µs is us. Any other stays as it is."""
+    """Return the canonical spelling of a unit: Mbps is Mbit/s, and µs is us. Unknown units are returned unchanged."""
     if written in ("µs", "μs"):
         return "us"
     name = written.lower()
@@ -91,7 +91,7 @@ def unit_called(written: str) -> str:
 
 
 def parse_rate(text: object) -> int:
-    """Bits per second. ``400 Mbit/s``, ``400Mbit/s`` and ``400 Mbps`` are the same; bytes per second are refused."""
+    """Parse a rate to bits per second. ``400 Mbit/s`` and ``400 Mbps`` are the same; bytes per second are refused."""
     number, unit = _split(text, RATE_EXPECTED)
     scale = RATE_UNITS.get(unit_called(unit))
     if scale is None:
@@ -100,7 +100,7 @@ def parse_rate(text: object) -> int:
 
 
 def parse_duration(text: object) -> int:
-    """Microseconds. A bare 0 needs no unit."""
+    """Parse a duration to microseconds. A bare 0 needs no unit."""
     return _whole(_microseconds(text), "microseconds", text)
 
 
@@ -115,12 +115,12 @@ def _microseconds(text: object) -> Fraction:
 
 
 def parse_nanoseconds(text: object) -> int:
-    """Nanoseconds, written as a duration is. A bare 0 needs no unit."""
+    """Parse a duration to nanoseconds. A bare 0 needs no unit."""
     return _whole(_microseconds(text) * 1000, "nanoseconds", text)
 
 
 def parse_size(text: object) -> int:
-    """Bytes. A bare 0 needs no unit."""
+    """Parse a size to bytes. A bare 0 needs no unit."""
     number, unit = _split(text, SIZE_EXPECTED)
     scale = _size_scale(number, unit)
     if scale is None:
@@ -129,7 +129,7 @@ def parse_size(text: object) -> int:
 
 
 def parse_ratio(text: object) -> Fraction:
-    """A share between 0 and 1: ``0.5 %`` is 1/200, as is ``0.005``."""
+    """Parse a share between 0 and 1: ``0.5 %`` is 1/200, as is ``0.005``."""
     number, unit = _split(text, RATIO_EXPECTED)
     if unit not in ("", "%"):
         raise QuantityError(f"expected {RATIO_EXPECTED}, not {_shown(text)}")
@@ -152,18 +152,18 @@ def _missing_unit(unit: str) -> str:
 
 
 def bdp_bytes(rate_bits_per_second: float, rtt_us: float) -> float:
-    """The bandwidth-delay product, rate x round trip, as a number that is shown or compared; see ``exact_bdp``."""
+    """Return the bandwidth-delay product in bytes as a float, for display and comparison; see ``exact_bdp``."""
     return rate_bits_per_second * rtt_us / 8_000_000
 
 
 def exact_bdp(rate_bits_per_second: int, rtt_us: int) -> Fraction:
-    """The same for what is planned from it. Bytes; ``int`` of it rounds down."""
+    """Return the exact bandwidth-delay product in bytes, for plans; ``int`` of it rounds down."""
     return Fraction(rate_bits_per_second * rtt_us, 8_000_000)
 
 
 @dataclass(frozen=True)
 class BufferSize:
-    """A size that may be relative to the path: bytes, multiples of the bandwidth-delay product, or full frames."""
+    """A size that may be relative to the path: in bytes, bandwidth-delay products, or full frames."""
 
     amount: Fraction
     unit: Literal["bytes", "bdp", "packets"]
@@ -183,7 +183,7 @@ class BufferSize:
         return cls(Fraction(_whole(number * scale, "bytes", text)), "bytes")
 
     def to_bytes(self, bdp_bytes: Fraction, frame_bytes: int) -> int:
-        """Bytes on the wire, rounded down; ``frame_bytes`` is the size of one full frame."""
+        """Return the bytes on the wire, rounded down; ``frame_bytes`` is the size of one full frame."""
         factor = {"bytes": Fraction(1), "bdp": Fraction(bdp_bytes), "packets": Fraction(frame_bytes)}[self.unit]
         return int(self.amount * factor)
 
@@ -193,7 +193,7 @@ class BufferSize:
 
 @dataclass(frozen=True)
 class Span:
-    """A length of time that may be relative to the path: microseconds or round-trip times."""
+    """A duration that may be relative to the path: in microseconds or round-trip times."""
 
     amount: Fraction
     unit: Literal["us", "rtt"]
@@ -218,7 +218,7 @@ class Span:
 
 
 def _decimal(value: Fraction) -> str:
-    """An exact decimal where there is one (any quantity read from a text has one), else numerator/denominator."""
+    """Format as an exact decimal if there is one (every parsed quantity has one), otherwise as a fraction."""
     digits, denominator = 0, value.denominator
     while denominator % 10 == 0:
         denominator //= 10
@@ -245,20 +245,20 @@ def _format(value: int, units: list[tuple[str, int]], zero: str) -> str:
 
 
 def format_rate(bits_per_second: int) -> str:
-    """``400000000`` → ``400 Mbit/s``; exact, so that reading it gives the same number."""
+    """Format ``400000000`` as ``400 Mbit/s``; exact, so that parsing it returns the same number."""
     return _format(bits_per_second, [("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3), ("bit/s", 1)], "bit/s")
 
 
 def format_duration(us: int) -> str:
-    """``240000`` → ``240 ms``; exact."""
+    """Format ``240000`` as ``240 ms``; exact."""
     return _format(us, [("s", 10**6), ("ms", 10**3), ("us", 1)], "s")
 
 
 def format_nanoseconds(ns: int) -> str:
-    """``1500`` → ``1.5 us``; exact."""
+    """Format ``1500`` as ``1.5 us``; exact."""
     return _format(ns, [("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1)], "s")
 
 
 def format_size(size_bytes: int) -> str:
-    """``12000000`` → ``12 MB``; exact."""
+    """Format ``12000000`` as ``12 MB``; exact."""
     return _format(size_bytes, [("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("B", 1)], "B")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Receiver behaviours by their names: how a receiver acknowledges, and what it says of data out of order.
+"""Receiver behaviours by name: how a receiver acknowledges, and what it reports of out-of-order data.
 
-All but ``linux`` are *emulated*: the kernel that runs is Linux, its receiver is changed as the entry says. What older
-systems did is as the HyStart paper tells it (Ha and Rhee, sections 2, 3.2, 5.3 and 5.5), what those of today do as the
-``sources`` of the entry do; docs/receivers.md has the source of every number, and says what is a choice.
+All but ``linux`` are *emulated*: the kernel is Linux, with its receiver changed as the entry says. Behaviour of older
+systems follows the HyStart paper (Ha and Rhee, sections 2, 3.2, 5.3 and 5.5), that of today's follows the ``sources``
+of the entry. docs/receivers.md gives the source of every number, and says which are choices.
 
 Profiles, plans and the judge all read this table, so it imports none of them.
 """
@@ -15,17 +15,17 @@ from typing import NamedTuple
 
 LINUX = "linux"
 MOST_BACKLOG_BLOCKS = 65535  # modules/receiver/receiver.h
-MOST_SACK_BLOCKS = 4  # RFC 2018, section 3: what the option has room for; three beside time stamps
+MOST_SACK_BLOCKS = 4  # RFC 2018, section 3: the option's capacity; three with time stamps
 
 
 @dataclass(frozen=True)
 class AckFilter:
-    """What the module howdah_receiver does with the ACKs of a receiver that acknowledges every segment at once.
+    """What the module howdah_receiver does to the ACKs of a receiver that acknowledges every segment at once.
 
-    The first ``quick_first`` segments in order are acknowledged one by one; of those after them, one ACK for each
-    ``acknowledge_every``, or ``delay_us`` after the first that waits for one. ACKs of anything else are not delayed.
-    An ACK reports at most ``sack_blocks`` blocks. Once ``backlog_blocks`` blocks are out of order (0: never) no
-    ACK reports any, and further data out of order are discarded, until nothing is out of order.
+    The first ``quick_first`` segments in order are acknowledged one by one. After them, one ACK is sent for every
+    ``acknowledge_every`` segments, or ``delay_us`` after the first unacknowledged one. ACKs of anything else are not
+    delayed. An ACK reports at most ``sack_blocks`` blocks. Once ``backlog_blocks`` blocks are out of order (0: never),
+    ACKs report none, and further out-of-order data are discarded, until nothing is out of order.
     """
 
     acknowledge_every: int = 1
@@ -36,7 +36,7 @@ class AckFilter:
 
 
 class BehaviourSource(NamedTuple):
-    """What says how a system receives; ``address`` where it can be read on the web."""
+    """A reference for a system's behaviour; ``address`` if it is on the web."""
 
     title: str
     address: str | None = None
@@ -44,10 +44,10 @@ class BehaviourSource(NamedTuple):
 
 @dataclass(frozen=True)
 class Tuning:
-    """Where the tuning of the receive window begins and ends; how it grows in between is Linux' own.
+    """The bounds of receive-window tuning; the growth between them is Linux' own.
 
-    ``initial_bytes`` and ``largest_bytes`` are windows. Of a system that is Linux itself they are the sizes of its
-    buffer (``of_buffer``), as tcp_rmem has them, and the kernel makes windows of them.
+    ``initial_bytes`` and ``largest_bytes`` are window sizes. With ``of_buffer``, for a system that is Linux itself,
+    they are buffer sizes as in tcp_rmem, from which the kernel derives the windows.
     """
 
     initial_bytes: int
@@ -57,8 +57,8 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Receiver:
-    """``quick_ack``: every segment is acknowledged at once; ``sack``, ``time_stamps``: whether they are negotiated;
-    ``tuning``: bounds of the receive window, None where it is never to be a limit."""
+    """A receiver behaviour. ``quick_ack``: every segment is acknowledged at once. ``sack``, ``time_stamps``: whether
+    they are negotiated. ``tuning``: the bounds of the receive window, None if it should never limit a flow."""
 
     name: str
     summary: str
@@ -71,22 +71,22 @@ class Receiver:
 
     @property
     def emulated(self) -> bool:
-        """Whether anything is done to Linux' own receiver."""
+        """Whether Linux' own receiver is changed in any way."""
         return self.quick_ack or not self.sack or self.tuning is not None
 
     @property
     def stops_reporting(self) -> bool:
-        """Whether it reports no block from some backlog out of order on."""
+        """Whether it stops reporting SACK blocks at some backlog of out-of-order data."""
         return self.ack_filter is not None and self.ack_filter.backlog_blocks > 0
 
     @property
     def most_segments_an_ack(self) -> int:
-        """Segments in order that wait for one ACK; that of Linux acknowledges two."""
+        """The most segments in order that one ACK acknowledges; two for Linux' own receiver."""
         return max(self.ack_filter.acknowledge_every, 2) if self.ack_filter else 2
 
     @property
     def stretched_us(self) -> int:
-        """How long an ACK may wait for segments of which a small window has too few, whenever it comes."""
+        """How long a stretch ACK may wait for segments that a small window does not supply; 0 without stretch ACKs."""
         chosen = self.ack_filter
         return chosen.delay_us if chosen and chosen.acknowledge_every > 2 else 0
 
@@ -116,7 +116,7 @@ _ANDROID = (
         "https://github.com/LineageOS/android_frameworks_opt_telephony/blob/0060160e5deedca2d2021301d50eac9d73f0c44f/src/java/com/android/internal/telephony/dataconnection/DataConnection.java",
     ),
 )
-_GRO = AckFilter(acknowledge_every=44, delay_us=1_000)  # 64 KiB of full segments; the time is a choice
+_GRO = AckFilter(acknowledge_every=44, delay_us=1_000)  # 64 KiB of full segments; the delay is a choice
 
 _KNOWN = [
     Receiver(LINUX, "the kernel's own receiver, nothing is changed"),

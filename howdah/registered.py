@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The collectors that read at an interval, by name, and the engines that packages add.
+"""The interval collectors by name, and the engines that packages add.
 
-A collector is two files, and nobody else lists it.
+A collector is two files and needs no other registration.
 
-The guest's file is ``collectors/interval/NAME.py``: its ``COLLECTOR`` reads the kernel and says what ``collect:`` of
+The guest's file is ``collectors/interval/NAME.py``: its ``COLLECTOR`` reads the kernel and defines what ``collect:`` of
 a profile takes. The host's file is ``howdah/ingest/NAME.py``: its ``READER`` has the schema of the table NAME and fills
-it. An installed package brings both with an entry point in ``howdah.collectors``: ``guest.py`` and ``host.py`` of the
-package that it names.
+it. An installed package adds both with one entry point in ``howdah.collectors``, which names a package with a
+``guest.py`` and a ``host.py``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from howdah.trait import declare, engines
 
 FOLDER = COLLECTORS / "interval"
 KIND = "collectors"
-# Those that were there first are started in this order; a further one follows them.
+# The original collectors are started in this order; others follow them.
 _FIRST = ("tcp_info", "qdisc", "interface", "counters", "processor")
-# Results are published of profiles that say so, and are bound to their text.
+# Published results belong to profiles with this spelling, and are bound to the profiles' text.
 _PLURAL = {"interface": "interfaces"}
 
 
@@ -39,12 +39,12 @@ class Registered:
 
     @property
     def word(self) -> str:
-        """What ``collect:`` of a profile calls it."""
+        """Its key in ``collect:`` of a profile."""
         return _PLURAL.get(self.name, self.name)
 
     @property
     def collector(self) -> type[CollectorHook]:
-        """What runs in the guest. Raises HowdahError where a package's file cannot be imported."""
+        """The class that runs in the guest. Raises HowdahError if a package's file cannot be imported."""
         if self.extension is not None:
             found: type[CollectorHook] = self.extension.load("guest").COLLECTOR
             return found
@@ -53,14 +53,14 @@ class Registered:
 
     @property
     def guest_file(self) -> Path:
-        """The source of ``collector``."""
+        """The source file of ``collector``."""
         if self.extension is None:
             return FOLDER / f"{self.name}.py"
         return Path(self.extension.load("guest").__file__)
 
     @property
     def reader(self) -> Reader:
-        """What makes the table. Raises HowdahError where a package's file cannot be imported."""
+        """The reader that fills the table. Raises HowdahError if a package's file cannot be imported."""
         if self.extension is not None:
             found: Reader = self.extension.load("host").READER
             return found
@@ -70,14 +70,14 @@ class Registered:
 
 @cache
 def declare_engines() -> None:
-    """Make the engines of installed packages known by their traits. Raises HowdahError for one that does not work."""
+    """Register the engines of installed packages with their traits. Raises HowdahError for one that fails to load."""
     for name, each in extensions("engines", engines()).items():
         declare(name, each.load().traits)
 
 
 @cache
 def registered() -> dict[str, Registered]:
-    """All of them, howdah's own first. Raises HowdahError for a name that two have."""
+    """Return all collectors by name, howdah's own first. Raises HowdahError for a duplicate name."""
     names = [file.stem for file in FOLDER.glob("*.py") if file.stem != "__init__"]
     names.sort(key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
     more = extensions(KIND, names)
@@ -85,7 +85,7 @@ def registered() -> dict[str, Registered]:
 
 
 def collector_named(name: str) -> Registered:
-    """Raises HowdahError for a name that is not registered."""
+    """Return the collector with this name. Raises HowdahError if it is not registered."""
     try:
         return registered()[name]
     except KeyError:

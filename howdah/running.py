@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a process runs: what a killed command left is swept when its owner does not."""
+"""Whether a process is still running: files left by a killed command are removed once their owner is gone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ _ENDED = ("Z", "X")
 
 
 def stat_fields(pid: int | str) -> list[str] | None:
-    """What /proc/PID/stat says after the name, from the state on (proc(5)); None without such a process."""
+    """Return the fields of /proc/PID/stat after the name, beginning with the state (proc(5)); None without that
+    process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
@@ -18,6 +19,6 @@ def stat_fields(pid: int | str) -> list[str] | None:
 
 
 def is_running(pid: int | str) -> bool:
-    """False for a zombie, too: in a container nobody may ever wait for an orphan."""
+    """Return whether a process runs. A zombie does not: in a container an orphan may never be reaped."""
     fields = stat_fields(pid)
     return fields is not None and fields[0] not in _ENDED

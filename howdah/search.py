@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host's processor searches for a SACK (docs/processor.md), by the numbers that its module takes."""
+"""How a host searches its retransmission queue for a SACK (docs/processor.md), in the module's numbering."""
 
 from __future__ import annotations
 

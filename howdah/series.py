@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The series that are drawn against time. ``reports/series.yaml`` is the table."""
+"""The series that are drawn against time, from the table in ``reports/series.yaml``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = Literal["report", "profile", "live"]
 
 @dataclass(frozen=True)
 class DrawnSeries:
-    """One row of the table; the file says what the fields mean."""
+    """One row of the table, which explains its fields."""
 
     id: str
     name: str
@@ -29,25 +29,25 @@ class DrawnSeries:
 
     @property
     def is_of_the_run(self) -> bool:
-        """Whether a run has one curve of it, instead of one a flow."""
+        """Whether there is one curve for the run instead of one per flow."""
         return self.role == "bottleneck"
 
     @property
     def promql(self) -> str:
-        """Its query, with the places ``$run`` (inside of a selector) and ``$window``."""
+        """Its PromQL query, with the placeholders ``$run`` (in the selector) and ``$window``."""
         text = f'{self.metric}{{$run, role="{self.role}"}}'
         text = f"rate({text}[$window])" if self.rate else text
         text += f" * {self.times:.12g}" if self.times != 1 else ""
         return text + (f" / {self.per:.12g}" if self.per != 1 else "")
 
     def is_made_of(self, metric: str, role: str) -> bool:
-        """Whether a recorded series of that metric and role holds what this one shows."""
+        """Return whether a recorded series with this metric and role holds the data of this series."""
         return (metric, role) == (self.metric, self.role)
 
 
 @cache
 def drawn_series() -> dict[str, DrawnSeries]:
-    """All series by id, in the order of the table."""
+    """Return all series by id, in the order of the table."""
     rows: dict[str, dict[str, Any]] = data("series.yaml")
     return {name: DrawnSeries(id=name, places=tuple(row["in"]), **_rest(row)) for name, row in rows.items()}
 
@@ -57,5 +57,5 @@ def _rest(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def series_of(place: Place) -> list[DrawnSeries]:
-    """Those that are drawn there."""
+    """Return the series drawn in ``place``."""
     return [each for each in drawn_series().values() if place in each.places]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The date in what is made from files, so that the same files give the same bytes."""
+"""The date in generated files, reproducible so that the same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VARIABLE = "SOURCE_DATE_EPOCH"
 
 
 def source_date() -> datetime:
-    """The moment of ``SOURCE_DATE_EPOCH``, or now. Raises UsageError for a variable that is not a moment.
+    """Return the time of ``SOURCE_DATE_EPOCH``, or now. Raises UsageError if the variable is not a time.
 
     https://reproducible-builds.org/specs/source-date-epoch/
     """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of traffic: what sends and receives a flow, as far as profile, plan, agent, tables, measures and judge depend
-on it.
+"""Kinds of traffic: the senders and receivers of flows, as far as other modules depend on their properties.
 
-A flow of a plan names the kinds of its ends (``traffic``, ``sink``), so nothing downstream compares those names.
-Standard library only: guests read it, too.
+A flow of a plan names the kinds of its ends (``traffic``, ``sink``); profile, plan, agent, tables, measures and judge
+look properties up here instead of comparing names. Standard library only: guests read it, too.
 """
 
 from __future__ import annotations
@@ -15,21 +14,22 @@ from howdah.codec import planned
 
 @planned
 class TrafficKind:
-    """What holds for every flow of a kind.
+    """The properties of every flow of a kind.
 
-    ``single``: source and sink are chosen each on its own. The agent writes and reads, and closes a socket when its
+    ``single``: source and sink can be chosen independently. The agent writes and reads, and closes a socket when its
     last byte is acknowledged. Any other kind has a driver, the ``DRIVER`` of ``howdah/agent/traffic/NAME.py``.
-    ``asked``: ``traffic.source`` and ``traffic.sink`` of a profile can be it.
-    ``versions``: its programs, each with the command that says the program's version.
-    ``packages``: of the guest tree, where the usual one lacks its programs.
-    ``in_small_tree``: a guest tree without further programs has all that it needs.
+    ``asked``: allowed in ``traffic.source`` and ``traffic.sink`` of a profile.
+    ``versions``: its programs, each with the command that prints the program's version.
+    ``packages``: packages of the guest tree for programs that the default tree lacks.
+    ``in_small_tree``: a guest tree without additional programs suffices.
     ``sender_connects``: the receiver cannot open the connection.
-    ``control_connection``: its processes talk on a connection of their own first, and the data's begins with
+    ``control_connection``: its processes first talk on a connection of their own; the data connection begins with
     ``cookie_bytes``.
-    ``opens_others``: its programs may open connections that are no flow.
-    ``holds_sockets``: programs of the profile set the sockets' buffers and pause when they like.
+    ``opens_others``: its programs may open connections that are not flows of the plan.
+    ``holds_sockets``: programs of the profile set the socket buffers and may pause at any time.
     ``copies``: its sink copies data to user space.
-    ``needs_guest``, ``needs_time``: why it runs in virtual time alone, and for a time alone; empty where it does not.
+    ``needs_guest``, ``needs_time``: why it requires virtual time, or a duration instead of an amount of data; empty if
+    it does not.
     """
 
     name: str
@@ -48,7 +48,7 @@ class TrafficKind:
     needs_time: str = ""
 
 
-PROGRAM = "program"  # two programs of the profile, or of a QUIC stack
+PROGRAM = "program"  # two programs, of the profile or of a QUIC stack
 _KINDS = (
     TrafficKind("kernel", single=True, asked=True, in_small_tree=True),
     TrafficKind(
@@ -74,10 +74,10 @@ _KINDS = (
         needs_time="flent's test runs for a time, not for an amount of data",
     ),
     TrafficKind(PROGRAM, opens_others=True, holds_sockets=True),
-    TrafficKind("model"),  # of a simulator
-    TrafficKind("recorded"),  # of a machine that only a capture or a log is known of
-    TrafficKind("stack"),  # an end that is not the kernel's TCP
+    TrafficKind("model"),  # in a simulator
+    TrafficKind("recorded"),  # of a machine known only from a capture or a log
+    TrafficKind("stack"),  # an end other than the kernel's TCP
 )
 TRAFFIC = {kind.name: kind for kind in _KINDS}
 ASKED = tuple(kind.name for kind in _KINDS if kind.asked)
-PAIRED = tuple(kind.name for kind in _KINDS if kind.asked and not kind.single)  # with a protocol of their own
+PAIRED = tuple(kind.name for kind in _KINDS if kind.asked and not kind.single)  # with their own protocol

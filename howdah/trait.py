@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine is, as far as plan, agent, judge and measures depend on it.
+"""Traits of engines: all that plan, agent, judge and measures depend on.
 
-A plan carries the traits of its engine (``traits`` of plan.json), so nothing downstream asks for an engine's name.
+A plan carries the traits of its engine (``traits`` of plan.json), so that nothing downstream compares engine names.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from dataclasses import field, replace
 
 from howdah.codec import OCCASIONAL, planned
 
-_MODEL = "model ("  # how the label of a simulator begins; no kernel's release has a bracket
+_MODEL = "model ("  # prefix of a simulator's label; no kernel release contains a bracket
 
 
 @planned
 class Traits:
-    """What holds for every run of an engine.
+    """The properties of every run of an engine.
 
-    ``own_kernel``: the kernel is ours to load modules into, so traffic is in the kernel by default.
+    ``own_kernel``: modules can be loaded into the kernel, so traffic is in the kernel by default.
     ``virtual_clock``: time is simulated, so timers are on time and rate limits are exact to one frame.
     ``exact_uptime``: computing takes no simulated time either, so the experiment starts at an uptime that the plan
-    fixes; elsewhere the agent chooses the instant when the network is built.
+    fixes; with other engines the agent chooses the instant once the network is built.
     ``finite_processor``: computing takes simulated time, and the engine counts what the processor does.
-    ``outlives_run``: kernel and machine go on when the run is over; the agent puts back what it changed.
-    ``several_kernels``: hosts may be in kernels of their own that share a virtual time.
-    ``several_machines``: hosts are spread over machines, each with a kernel and a clock of its own.
-    ``boots_machine``: the engine boots a machine that the profile's ``machine:`` section describes.
-    ``agent_seeds_random``: nothing but the agent gives the kernel its random seed.
-    ``readable_while_running``: raw/ can be read while the run is made.
-    ``model``: the release of a simulator whose TCP is a model; empty where a kernel runs. It is shown as the kernel of
-    such a run (``label``).
+    ``outlives_run``: kernel and machine continue after the run; the agent restores what it changed.
+    ``several_kernels``: hosts may be in separate kernels that share a virtual time.
+    ``several_machines``: hosts are spread over machines, each with its own kernel and clock.
+    ``boots_machine``: the engine boots a machine described by the profile's ``machine:`` section.
+    ``agent_seeds_random``: only the agent gives the kernel its random seed.
+    ``readable_while_running``: raw/ can be read during the run.
+    ``model``: the release of a simulator whose TCP is a model; empty for a real kernel. It is shown in place of a
+    kernel (``label``).
     """
 
     own_kernel: bool = False
@@ -46,7 +46,7 @@ class Traits:
 
     @property
     def label(self) -> str:
-        """What stands in place of a kernel's release: ``model (ns-2 2.35)``; empty where a kernel runs."""
+        """The text shown in place of a kernel's release, ``model (ns-2 2.35)``; empty for a real kernel."""
         return f"{_MODEL}{self.model})" if self.model else ""
 
 
@@ -65,18 +65,18 @@ _FORMER_NAMES = {"lab": "machines"}
 
 
 def is_model(kernel: str) -> bool:
-    """Whether what stands in place of a kernel's release is a simulator's label."""
+    """Return whether a kernel's release is in fact a simulator's label."""
     return kernel.startswith(_MODEL)
 
 
 def engines() -> tuple[str, ...]:
-    """Names of all engines, the default first."""
+    """Return the names of all engines, the default first."""
     return tuple(_TRAITS)
 
 
 def known_engines(asked: object = None) -> str:
-    """The names for a message about one that no engine has; ``asked`` may be a former name of one."""
-    import difflib  # which a guest, that has this file, has no use for
+    """List the engines for a message about an unknown one; ``asked`` may be misspelt or a former name."""
+    import difflib  # here because guests import this file and do not need it
 
     new = _FORMER_NAMES.get(asked) if isinstance(asked, str) else None
     close = difflib.get_close_matches(str(asked), engines(), n=1, cutoff=0.5) if asked is not None and not new else []
@@ -85,12 +85,13 @@ def known_engines(asked: object = None) -> str:
 
 
 def traits(engine: str, *, real_time: bool = False) -> Traits:
-    """Of the engine of that name; ``real_time``: without its virtual clock. Raises KeyError for an unknown name."""
+    """Return the traits of an engine; with ``real_time``, without its virtual clock. Raises KeyError for an unknown
+    name."""
     found = _TRAITS[engine]
     return replace(found, virtual_clock=False, exact_uptime=False, finite_processor=False) if real_time else found
 
 
 def declare(engine: str, found: Traits) -> None:
-    """Make an engine known by its name. Raises ValueError if the name stands for another one."""
+    """Register an engine. Raises ValueError if the name belongs to an engine with other traits."""
     if _TRAITS.setdefault(engine, found) != found:
         raise ValueError(f"there is an engine called {engine!r} with other traits")

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process of howdah's own does without: pandas, although it may be installed, and garbage looked for often."""
+"""What howdah's own processes avoid: pandas, even if it is installed, and frequent garbage collection."""
 
 from __future__ import annotations
 
 import gc
 import sys
 
-# Objects, and collections, before the next generation is searched for garbage. What a command loads stays until it
-# ends: to look through that as often as Python does by itself is a tenth of a short command's time.
+# Thresholds of the garbage collector's generations. What a command loads stays until it ends: scanning it as often as
+# Python does by default takes a tenth of a short command's time.
 _RARELY = (20_000, 20, 100)
 
 
 class _WithoutPandas:
-    """A finder of modules, asked before all others, in whose eyes pandas is not installed."""
+    """A module finder, first in the list, that reports pandas as not installed."""
 
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> None:
@@ -21,17 +21,17 @@ class _WithoutPandas:
 
 
 def leave_pandas_out() -> None:
-    """From now on this process cannot load pandas.
+    """Prevent this process from loading pandas.
 
-    pyarrow loads it, where it is installed, for the first array of numpy's or the first call of ``pyarrow.compute``.
-    That takes longer than the analysis of a short run, and no command uses it.
-    A program that imports howdah as a library keeps it.
+    If pandas is installed, pyarrow loads it for the first numpy array or the first call of ``pyarrow.compute``. That
+    takes longer than the analysis of a short run, and no command uses it. A program that imports howdah as a library
+    keeps it.
     """
     sys.meta_path.insert(0, _WithoutPandas())
 
 
 def is_own_process() -> bool:
-    """Whether this is a process of howdah's own, of which nothing is known that howdah did not do."""
+    """Return whether this is one of howdah's own processes, so that only howdah's code runs in it."""
     return any(isinstance(finder, _WithoutPandas) for finder in sys.meta_path)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python3 summary.py [EXPERIMENT]``: where each run left slow start, as a picture for a job's summary on GitHub.
+"""``python3 summary.py [EXPERIMENT]``: draw where each run left slow start, for a job's summary on GitHub.
 
-A summary shows no file of the job, but it draws Mermaid. It is empty where no flow left slow start.
+A summary cannot show a file of the job, but it renders Mermaid. The output is empty if no flow left slow start.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import sys
 
 import howdah
 
-_MOST_BARS = 12  # more have no room for their names
+_MOST_BARS = 12  # there is no room for more names
 
 
 def picture(experiment: str) -> str:
-    """A bar for each run of the first repetition: the window of its first flow at the exit, in BDP."""
+    """Return a chart with a bar for each run of the first repetition: its first flow's window at the exit, in BDP."""
     rows = howdah.load(experiment).exits.where(flow=1, repetition=0).to_pylist()
     left = [row for row in rows if row["exit_cwnd_bdp"] is not None]
     if not left:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KVM, found by trying: a device that is there may refuse, and one that makes machines may not run a stock kernel."""
+"""Detection of KVM by trying it: an existing device may refuse, and a working one may fail to run a stock kernel."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ KVM = Path("/dev/kvm")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _TRIAL_S = 30.0
 AUTO, KVM_NAME, TCG = "auto", "kvm", "tcg"
-_MARK = "not syncing"  # a kernel that boots and finds no program to run says so
+_MARK = "not syncing"  # printed by a kernel that boots and finds no program to run
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """What runs a machine in real time; ``why`` says why it is not KVM."""
+    """The accelerator of a machine in real time; ``why`` is the reason if it is not KVM."""
 
     name: str
     why: str | None
 
 
 def choose(wanted: str, image: Path, cache: Cache) -> Accelerator:
-    """``auto`` takes KVM where it runs this kernel.
+    """Return the requested accelerator; ``auto`` selects KVM if it runs this kernel.
 
-    Raises EngineUnavailableError where ``kvm`` is asked for in vain.
+    Raises EngineUnavailableError if ``kvm`` is requested and does not work.
     """
     if wanted == TCG:
         return Accelerator(TCG, "emulation was asked for")
@@ -50,7 +50,8 @@ def choose(wanted: str, image: Path, cache: Cache) -> Accelerator:
 
 
 def tried(image: Path, cache: Cache) -> str | None:
-    """What why_no_kvm says, remembered until this machine or QEMU is another one: a trial may take half a minute."""
+    """Return the result of ``why_no_kvm``, cached until the next boot or change of QEMU: a trial may take half a
+    minute."""
     try:
         status = KVM.stat()
         device = f"{status.st_ctime_ns} {status.st_mode} {os.geteuid()}"
@@ -69,7 +70,7 @@ def tried(image: Path, cache: Cache) -> str | None:
 
 
 def why_no_kvm(image: Path) -> str | None:
-    """None when KVM boots this very kernel; else why not, in words. Takes a few seconds at most thirty."""
+    """Return why KVM does not boot this kernel; None if it does. Takes some seconds, at most thirty."""
     if not KVM.exists():
         return f"there is no {KVM}"
     if shutil.which(QEMU) is None:

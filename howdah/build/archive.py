@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's archive, read by apt with a state of its own: no root, and nothing of this machine's apt is changed.
+"""Access to Debian's archive through apt with separate state: without root, and without changes to this machine's apt.
 
-The index and what is fetched are in the cache. apt checks the archive's signature on the index and the index's hash of
-each package; the keys are Debian's own. This machine's apt.conf (a proxy, for example) is read as always.
+The index and fetched packages are in the cache. apt verifies the archive's signature on the index with Debian's own
+keys, and each package's hash against the index. This machine's apt.conf (a proxy, for example) applies as usual.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SECURITY = "http://deb.debian.org/debian-security"
 
 
 def configured_mirror() -> str | None:
-    """The mirror this machine's apt takes Debian from: a guest's packages come from the same place.
+    """Return the Debian mirror that this machine's apt uses, so that a guest's packages come from the same one.
 
-    None where it is unknown: mmdebstrap then uses Debian's own.
+    None if it is unknown: mmdebstrap then uses Debian's own.
     """
     named = os.environ.get("HOWDAH_DEBIAN_MIRROR")
     if named:
@@ -42,12 +42,13 @@ def configured_mirror() -> str | None:
 
 
 def debian_mirror() -> str:
-    """The same, or Debian's own address."""
+    """Return the configured mirror, or Debian's own address."""
     return configured_mirror() or _DEBIAN
 
 
 def security_mirror() -> str:
-    """The mirror of debian-security: named, as apt has it, beside a named mirror, or Debian's own.
+    """Return the mirror of debian-security: the named one, the one beside a named Debian mirror, apt's, or Debian's
+    own.
 
     Mirrors of both archives keep them side by side, as ``…/debian`` and ``…/debian-security``.
     """
@@ -64,7 +65,7 @@ def security_mirror() -> str:
 
 
 def codename() -> str | None:
-    """``bookworm`` on Debian 12; None on anything but Debian, whose mirrors would not carry Debian's suites."""
+    """Return ``bookworm`` on Debian 12; None on other distributions, whose mirrors do not carry Debian's suites."""
     try:
         release = _OS_RELEASE.read_text()
     except OSError:
@@ -74,7 +75,7 @@ def codename() -> str | None:
 
 
 def apt_sources() -> Iterator[tuple[str, list[str]]]:
-    """URI and suites of each binary source (sources.list(5), both formats)."""
+    """Yield URI and suites of each binary source (sources.list(5), both formats)."""
     for file in [_APT / "sources.list", *sorted((_APT / "sources.list.d").glob("*"))]:
         try:
             text = file.read_text(errors="replace")
@@ -91,7 +92,7 @@ def apt_sources() -> Iterator[tuple[str, list[str]]]:
                     yield uris[0], fields.get("Suites", "").split()
 
 
-SUITE = "trixie"  # of guests and machines
+SUITE = "trixie"  # Debian's suite for guests and machines
 SUITES = Path(__file__).with_name("kernel-suites.txt")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _PACKAGE = re.compile(r"linux-source-(?P<release>\d+\.\d+)")
@@ -99,8 +100,8 @@ _MADISON = re.compile(r"^\s*(?P<package>\S+) \|\s*(?P<version>\S+) \|\s*\S+ (?P<
 _PROBLEM = re.compile(r"^(?:Err:\d+|[EW]:) ?(?P<text>.*)$")
 _KINDS = {"debian": debian_mirror, "debian-security": security_mirror}
 
-# Read behind this machine's own apt.conf (a proxy stays), in apt.conf(5)'s syntax. The index of packages alone; never
-# something whose signature could not be checked, whatever apt.conf allows; and none of its hooks: they are about the
+# Read after this machine's own apt.conf (a proxy stays), in apt.conf(5)'s syntax. Restricted to the index of packages.
+# Unverified signatures are never accepted, whatever apt.conf allows. Its hooks are disabled, because they are about the
 # machine's own packages.
 _CONFIGURATION = """\
 #clear APT::Update::Pre-Invoke;
@@ -131,7 +132,7 @@ Acquire::GzipIndexes "true";
 
 @dataclass(frozen=True)
 class Offer:
-    """A package a suite carries. ``release`` is the kernel's (``6.1``), ``version`` the package's (``6.1.192-2``)."""
+    """A package in a suite. ``release`` is the kernel's (``6.1``), ``version`` the package's (``6.1.192-2``)."""
 
     package: str
     release: str
@@ -140,7 +141,7 @@ class Offer:
 
 
 def read_suites(file: Path = SUITES) -> list[tuple[str, str]]:
-    """Archive and suite of every line of kernel-suites.txt. Raises ValueError naming a wrong line."""
+    """Return archive and suite of every line of kernel-suites.txt. Raises ValueError that names a wrong line."""
     found = []
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         fields = line.partition("#")[0].split()
@@ -153,9 +154,10 @@ def read_suites(file: Path = SUITES) -> list[tuple[str, str]]:
 
 
 def all_offers(madison: str, package: re.Pattern[str]) -> list[Offer]:
-    """From ``apt-cache madison``: packages of that name, whose group ``release`` is the kernel's.
+    """Parse the output of ``apt-cache madison``: packages that match ``package``, whose group ``release`` is the
+    kernel's.
 
-    Of one package apt lists the highest version first.
+    For each package apt lists the highest version first.
     """
     found = []
     for line in _MADISON.finditer(madison):
@@ -166,7 +168,7 @@ def all_offers(madison: str, package: re.Pattern[str]) -> list[Offer]:
 
 
 def best_offers(madison: str) -> dict[str, Offer]:
-    """Of each kernel release the highest version of its source package."""
+    """Return the highest version of the source package for each kernel release."""
     found: dict[str, Offer] = {}
     for offer in all_offers(madison, _PACKAGE):
         found.setdefault(offer.release, offer)
@@ -174,12 +176,12 @@ def best_offers(madison: str) -> dict[str, Offer]:
 
 
 def release_order(release: str) -> tuple[int, ...]:
-    """Sort key: 6.12 is newer than 6.1 and 6.2."""
+    """Return a sort key by which 6.12 is newer than 6.1 and 6.2."""
     return tuple(int(part) for part in release.split("."))
 
 
 class Archive:
-    """The index in ``<cache>/apt``. Methods raise HowdahError naming what apt said."""
+    """The index in ``<cache>/apt``. Methods raise HowdahError with apt's message."""
 
     def __init__(self, cache: Cache) -> None:
         self.root = cache.root / "apt"
@@ -187,27 +189,27 @@ class Archive:
         self._offers = self.root / "offers.json"
 
     def age_s(self) -> float | None:
-        """Seconds since the index was brought up to date; None if it never was."""
+        """Return the seconds since the last update of the index; None if it was never updated."""
         try:
             return max(0.0, time.time() - self._stamp.stat().st_mtime)
         except OSError:
             return None
 
     def stamp(self) -> str | None:
-        """Names the state of the index: another one after each time it was brought up to date; None before."""
+        """Return a name for the state of the index, which changes with every update; None before the first."""
         try:
             return str(self._stamp.stat().st_mtime_ns)
         except OSError:
             return None
 
     def set_age(self, age_s: float) -> None:
-        """Have the index count as brought up to date that long ago."""
+        """Make the index count as updated ``age_s`` seconds ago."""
         self._stamp.touch()
         then = time.time() - age_s
         os.utime(self._stamp, (then, then))
 
     def update(self, log: Path, launcher: Path | None = None) -> list[str]:
-        """Bring the index up to date; returns what apt complained of. What could not be had stays as it was."""
+        """Update the index and return apt's complaints. Parts that cannot be fetched stay as they were."""
         if not KEYRING.is_file():
             raise HowdahError(
                 "the keys of Debian's archive are not here, so nothing from it can be trusted",
@@ -223,7 +225,7 @@ class Archive:
 
         with self._locked():
             self._prepare()
-            # With an index from before, being offline should show at once.
+            # With an earlier index, being offline should be noticed at once.
             retries = ["-o", f"Acquire::Retries={0 if self._offers.exists() else 2}"]
             try:
                 run_logged(["apt-get", *self._settings, *retries, "update"], log, launcher=launcher, on_line=listen)
@@ -237,7 +239,7 @@ class Archive:
         return problems
 
     def offers(self) -> dict[str, Offer]:
-        """The best offer for each kernel release when the index was last asked for; empty if never. No network."""
+        """Return the best offer for each kernel release as of the last update; empty if there was none. No network."""
         try:
             found = [Offer(**record) for record in json.loads(self._offers.read_text())]
         except FileNotFoundError:
@@ -245,7 +247,7 @@ class Archive:
         return {offer.release: offer for offer in found}
 
     def fetch(self, offer: Offer, into: Path, log: Path, launcher: Path | None = None) -> tuple[Path, str]:
-        """Download a package; returns the file and its SHA-256, compared with the signed index once more."""
+        """Download a package; return the file and its SHA-256, which is compared with the signed index once more."""
         wanted = re.search(r"^SHA256: (\w{64})$", self.ask("show", f"{offer.package}={offer.version}"), re.MULTILINE)
         try:
             run_logged(
@@ -273,13 +275,13 @@ class Archive:
         return file, found
 
     def fetch_unpacked(self, offer: Offer, into: Path, log: Path, launcher: Path | None = None) -> None:
-        """Download a package, and leave what is in it. Raises as ``fetch`` does."""
+        """Download a package and keep only its unpacked files. Raises as ``fetch`` does."""
         file, _sha256 = self.fetch(offer, into, log, launcher)
         run_logged(["dpkg-deb", "-x", str(file), str(into)], log)
         file.unlink()
 
     def ask(self, *arguments: str) -> str:
-        """What apt-cache(8) says of the index as it is."""
+        """Query the index as it is with apt-cache(8)."""
         command = ["apt-cache", *self._settings, *arguments]
         try:
             answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
@@ -308,12 +310,12 @@ class Archive:
 
 
 def source_lines(suites: Iterable[tuple[str, str]]) -> list[str]:
-    """Lines of a sources.list(5)."""
+    """Return the lines of a sources.list(5)."""
     return [f"deb [signed-by={KEYRING}] {_KINDS[archive]()} {suite} main" for archive, suite in suites]
 
 
 def unpack_package(file: Path, into: Path, log: Path, failing: str, where: str, hint: str | None = None) -> None:
-    """The files of a Debian package. Raises HowdahError: that it is ``failing``, and dpkg-deb's words."""
+    """Unpack a Debian package's files. Raises HowdahError with the message ``failing`` and dpkg-deb's last lines."""
     try:
         run_logged(["dpkg-deb", "-x", str(file), str(into)], log)
     except CommandFailedError as error:
@@ -330,7 +332,10 @@ def bootstrap(
     failing: str,
     needs: Sequence[str] = ("mmdebstrap",),
 ) -> None:
-    """A system of these packages by mmdebstrap, which ``needs`` these. Raises HowdahError: ``failing``, and why."""
+    """Make a system from packages with mmdebstrap. Raises HowdahError with the message ``failing`` and the reason.
+
+    ``needs`` are the Debian packages to install if mmdebstrap is missing.
+    """
     mirror = configured_mirror()
     command = ["mmdebstrap", *options, f"--include={','.join(packages)}", SUITE, str(target)]
     try:
@@ -346,7 +351,7 @@ def bootstrap(
 
 
 def listed_packages(file: Path) -> list[str]:
-    """Names of packages, one a line."""
+    """Read package names, one per line."""
     lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
     return sorted(line for line in lines if line and not line.startswith("#"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion controls in BPF (struct_ops): a ``.bpf.c`` file compiled for the types of the kernel that a run uses."""
+"""Congestion controls in BPF (struct_ops): compiles a ``.bpf.c`` file against the types of the run's kernel."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ TYPES = "vmlinux.h"
 _LAYOUT = "1"  # part of every key: raise it when the files of an entry change
 _FAILURE = "failure.json"
 _QUOTED_LINES = 6
-_SYSTEM = ("/usr/sbin", "/sbin")  # where Debian has bpftool, which is not in everybody's PATH
+_SYSTEM = ("/usr/sbin", "/sbin")  # Debian's directories for bpftool, which PATH may lack
 _HEADER = Path("/usr/include/bpf/bpf_helpers.h")
 
 
 def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) -> Path | ModuleFailure:
-    """The object file of ``source``, or why it does not compile. The kernel's image is an ELF file with its types.
+    """Return the object file of ``source``, or why it does not compile. The kernel's image is an ELF file with its
+    types.
 
-    ``vmlinux.h`` is made of these types. The file may include it, headers beside it, and those of libbpf.
-    Raises HowdahError where a tool is missing or the kernel has no types (CONFIG_DEBUG_INFO_BTF).
+    ``vmlinux.h`` is generated from these types. The file may include it, headers beside it, and those of libbpf. Raises
+    HowdahError if a tool is missing or the kernel has no types (CONFIG_DEBUG_INFO_BTF).
     """
     compiler, version = _compiler()
     types = _types(kernel, progress, cache)
@@ -48,7 +49,7 @@ def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) ->
             shutil.copyfile(file, directory / file.name)
         target = directory / f"{name}{OBJECT_SUFFIX}"
         command = [compiler, "-target", "bpf", "-g", "-O2", "-Wall", "-D__TARGET_ARCH_x86"]
-        # No path of this machine gets into the object file, whose hash is the same everywhere.
+        # Keep local paths out of the object file, so that its hash is the same everywhere.
         command += ["-ffile-compilation-dir=.", f"-ffile-prefix-map={types.parent}/=", f"-I{types.parent}"]
         command += ["-c", source.name, "-o", target.name]
         lines: list[str] = []
@@ -78,7 +79,7 @@ def _failure(name: str, lines: list[str], release: str, directory: Path) -> Modu
 
 
 def _types(kernel: Target, progress: Progress, cache: Cache) -> Path:
-    """The kernel's types as a C header, made once for each kernel."""
+    """Return the kernel's types as a C header, generated once per kernel."""
     program = _tool("bpftool")
 
     def dump(directory: Path, log: Path) -> None:
@@ -101,7 +102,7 @@ def _types(kernel: Target, progress: Progress, cache: Cache) -> Path:
 
 
 def _compiler() -> tuple[str, str]:
-    """clang and the first line of its version; raises HowdahError where it, or libbpf's headers, are missing."""
+    """Return clang and the first line of its version. Raises HowdahError if it or libbpf's headers are missing."""
     program = _tool("clang")
     if not _HEADER.is_file():
         raise HowdahError(f"there is no {_HEADER}", hint=_hint())

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the kernels of one tree are built: a copy of its source and the objects of the last build, which stay.
+"""Build directories of kernel trees: a copy of each tree's source, and the objects of its last build.
 
-The copy follows the tree by content. A file that differs is written again, so its time of change is now, whatever the
-tree's own file says; a file that does not differ keeps its time. Kbuild compares times, so it compiles what changed.
+The copy follows the tree by content. A changed file is written again, so its modification time is now, whatever that of
+the original; an unchanged file keeps its time. Kbuild compares times, so it compiles what changed.
 
-Kbuild's record of what is up to date holds as long as it ended its work itself. The state file tells: it lists every
-file of the build directory as the last such end left it. What a killed build touched differs from the list and is
-removed; where that could hide a change of the configuration, all objects go.
+Kbuild's records are reliable only if it ended by itself. The state file lists every file of the build directory as the
+last such end left it. Files that differ from the list were touched by a killed build and are removed; if that could
+hide a change of the configuration, all objects are removed.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from howdah.record.directory import read_json, write_json
 KIND = "build-tree"
 _FORMAT = 1
 _ABOUT = "about.json"
-_LONGEST_WAIT_S = 3.0  # more than the coarsest clock of a file system takes to tick
+_LONGEST_WAIT_S = 3.0  # longer than a tick of the coarsest file system clock
 _CONFIGURATION = (".config", "include/config/", "include/generated/autoconf.h", "include/generated/rustc_cfg")
 _DEPENDENCY = re.compile(rb"^  (?:\S*/)?([^\s/]+)", re.MULTILINE)
 _WITH_SYSTEM_HEADERS = ("arch/", "scripts/", "tools/")
 _ASKS = b"__has_include"
 
-# Size, time of change in ns, inode. Not the time of change of the status: that is another one when a cache is copied
-# with links, and whoever writes a file changes one of these.
+# Size, modification time in ns, inode. The status change time is left out: it differs if a cache is copied with links,
+# and whoever writes a file changes one of these anyway.
 Status = list[int]
 
 
 class TreeChangedError(Exception):
-    """The tree is not what it was when its content was read: somebody edits it."""
+    """The tree was edited after its content was read."""
 
 
 class BuildTree:
-    """``source`` and ``build`` are what ``make -C source O=build`` takes; hold it while they are used.
+    """The build directory of a tree. ``source`` and ``build`` are for ``make -C source O=build``; hold the tree
+    meanwhile.
 
-    ``configured`` names what the configuration in ``build`` was made of; None without a configuration.
+    ``configured`` is a key of the inputs of the configuration in ``build``; None without a configuration.
     """
 
     def __init__(self, tree: Path, cache: Cache) -> None:
@@ -60,9 +61,10 @@ class BuildTree:
 
     @contextmanager
     def held(self, waiting: Callable[[], None]) -> Iterator[int]:
-        """One process at a time works here. Yields a file descriptor: a child that inherits it goes on holding it.
+        """Hold the tree, which one process at a time may use. Yields a file descriptor for children to inherit: they
+        hold it, too.
 
-        Without that, a build that dies with its command could still be writing when the next command begins.
+        Otherwise a build that survives its command could still be writing when the next command begins.
         """
         self.source.mkdir(parents=True, exist_ok=True)
         with locked(self.directory / ".lock", waiting) as lock:
@@ -70,30 +72,31 @@ class BuildTree:
             yield lock.fileno()
 
     def follow(self, content: TreeContent, fingerprint: str) -> None:
-        """Make ``source`` the tree's content, and ``build`` what Kbuild can go on from.
+        """Make ``source`` equal to the tree, and leave in ``build`` only what Kbuild can safely continue from.
 
-        ``fingerprint`` names compilers and flags: with others, all is compiled again. Raises TreeChangedError.
+        ``fingerprint`` names compilers and flags: if it changes, everything is compiled again. Raises TreeChangedError.
         """
         self._recover(fingerprint)
         newest_ns = max((status[1] for _name, status in _statuses(self.build)), default=0)
-        # What is there is read as well: neither an interrupted copy nor a hand in the cache can go unseen.
+        # Read the copy as well, to notice an interrupted copy or a manual change in the cache.
         have = read_tree(self.source).files
         change = _Change(have, content.files)
-        # Objects go before anything is copied: killed in between, the next command would not see the change any more.
+        # Remove objects before copying: after a kill in between, the next command would no longer see the change.
         if not self._clock_is_ahead_of(newest_ns) or self._misleads_kbuild(change, have):
             self._discard()
         self._copy(content, change)
         if any((self.source / name).lstat().st_mtime_ns <= newest_ns for name in change.written):
-            self._discard()  # the clock was set back just now
+            self._discard()  # the clock has just been set back
         self.build.mkdir(exist_ok=True)
 
     def settle(self, fingerprint: str) -> None:
-        """To be called when make has ended by itself, whatever it says: from here the next build goes on."""
+        """Record the state after make has ended by itself, successfully or not, so that the next build can continue
+        from it."""
         state = {"format": _FORMAT, "fingerprint": fingerprint, "configured": self.configured}
         write_json(self._state, {**state, "files": dict(_statuses(self.build))})
 
     def remove(self) -> None:
-        """Take the copy and the objects away; the lock's file stays, for others may wait for it."""
+        """Remove the copy and the objects; the lock's file stays, because other processes may be waiting for it."""
         for path in (self.build, self.source):
             shutil.rmtree(path, ignore_errors=True)
         for path in (self._state, self._about, self._probe, self._fresh):
@@ -106,7 +109,7 @@ class BuildTree:
             shutil.rmtree(self.build)
 
     def _recover(self, fingerprint: str) -> None:
-        """Remove what the last build left unfinished, or all that it left."""
+        """Remove the files that the last build left unfinished, or everything it left."""
         try:
             state = read_json(self._state)
             sound = state["format"] == _FORMAT and state["fingerprint"] == fingerprint
@@ -134,7 +137,7 @@ class BuildTree:
             copy_file(content, name, self.source, self._fresh)
 
     def _clock_is_ahead_of(self, newest_ns: int) -> bool:
-        """Whether a file written now is newer than that; waits a little, for some file systems count whole seconds."""
+        """Return whether a file written now would be newer; wait a little for file systems that store whole seconds."""
         for _attempt in range(round(_LONGEST_WAIT_S * 100)):
             self._probe.unlink(missing_ok=True)
             self._probe.touch()
@@ -144,12 +147,11 @@ class BuildTree:
         return False
 
     def _misleads_kbuild(self, change: _Change, have: dict[str, str]) -> bool:
-        """Whether objects may have to be compiled again of which Kbuild would not know it.
+        """Return whether objects may be outdated without Kbuild noticing. The cases are:
 
-        An include directive that finds another file than before, because there is a new one, finds one of the same
-        name. Of the system's headers, which programs and a part of the architecture include, Kbuild keeps no record.
-        A link that leads elsewhere shows the time of the file it leads to. Code that asks whether a header is there
-        need not include it.
+        An include directive that finds a new file instead of the previous one: both have the same name. System headers,
+        which host programs and a part of the architecture include and Kbuild does not record. A link with another
+        target, because it shows the time of its target. Code that tests whether a header exists without including it.
         """
         if not self.build.exists():
             return False
@@ -170,8 +172,8 @@ class BuildTree:
 
 
 class _Change:
-    """From one state of the files to another: names that are ``written`` (some of them ``added``) and ``removed``, and
-    those of links that come, go or lead elsewhere."""
+    """The difference between two states of a tree: names that are ``written`` (some of them ``added``), ``removed``,
+    and ``relinked``: links that appear, disappear or get another target."""
 
     def __init__(self, have: dict[str, str], wanted: dict[str, str]) -> None:
         self.removed = have.keys() - wanted.keys()
@@ -188,7 +190,7 @@ def _base(name: str) -> bytes:
 
 
 def copy_file(content: TreeContent, name: str, into: Path, fresh: Path) -> None:
-    """Copy a file of a tree by way of ``fresh`` and a rename. Raises TreeChangedError if it is not what it was."""
+    """Copy a file of a tree through ``fresh`` and a rename. Raises TreeChangedError if its content has changed."""
     kind, _, value = content.files[name].partition(":")
     fresh.unlink(missing_ok=True)
     if kind == LINK:
@@ -209,18 +211,18 @@ def copy_file(content: TreeContent, name: str, into: Path, fresh: Path) -> None:
 
 
 def copy_tree(content: TreeContent, into: Path) -> None:
-    """Copy a whole tree into a directory that is empty. Raises TreeChangedError."""
+    """Copy a whole tree into an empty directory. Raises TreeChangedError."""
     for name in content.files:
         copy_file(content, name, into, into.with_name(f"{into.name}.fresh"))
 
 
 def included_names(record: bytes) -> set[bytes]:
-    """Names, without directories, of all files that a .cmd file of Kbuild says an object was made of."""
+    """Return the base names of all files that an object was made of, according to its .cmd file from Kbuild."""
     return set(_DEPENDENCY.findall(record))
 
 
 def _statuses(directory: Path) -> Iterator[tuple[str, Status]]:
-    """Every file below, links included, by its relative name."""
+    """Yield the relative name and status of every file below a directory, links included."""
     for here, _directories, names in os.walk(directory):
         for name in names:
             path = os.path.join(here, name)  # noqa: PTH118
@@ -229,14 +231,14 @@ def _statuses(directory: Path) -> Iterator[tuple[str, Status]]:
 
 
 def _remove_empty_directories(root: Path) -> None:
-    """A copy made from nothing has none either."""
+    """Remove empty directories: a new copy would not have them either."""
     for here, directories, names in os.walk(root, topdown=False):
         if not names and here != str(root) and all(not os.path.lexists(f"{here}/{one}") for one in directories):
             os.rmdir(here)  # noqa: PTH106
 
 
 def gone_trees(cache: Cache) -> Iterator[BuildTree]:
-    """Build trees whose tree is not there any more."""
+    """Yield the build trees whose original tree no longer exists."""
     for directory in cache.entries(KIND):
         try:
             tree = Path(read_json(directory / _ABOUT)["tree"])

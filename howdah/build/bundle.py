@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte code of all that the agent imports, in one file: ``python3 bundle.py AGENT THERE TREE OUTPUT``.
+"""Compiles all that the agent imports into one file: ``python3 bundle.py AGENT THERE TREE OUTPUT``.
 
 Run by the guest tree's Python on this machine. ``AGENT`` is the directory with the agent's sources, which the guest
-calls ``THERE``; ``TREE`` is the guest's root. Python's own search opens, reads and looks at some twenty files for each
+calls ``THERE``; ``TREE`` is the guest's root. Python's own import opens, reads and examines some twenty files for each
 of 120 modules; howdah/agent/start.py reads one slice of one file instead.
 
-The file: eight bytes with the place of the index (little-endian), the code of each module as marshal writes it, and the
-index, ``(what every run needs, {module: (name of its source, first byte, bytes)})``. The former are names in the order
-in which Python finishes them. The byte code of start.py is beside that, as ``start``. Standard library only, and
-nothing of howdah.
+The file contains eight bytes with the offset of the index (little-endian), the code of each module as marshal writes
+it, and the index, ``(names, {module: (name of its source, first byte, bytes)})``. ``names`` are the modules that every
+run needs, in the order in which Python finishes them. The byte code of start.py is beside the file, as ``start``.
+Standard library only, and nothing of howdah.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAIN, START = "howdah.agent.__main__", "howdah.agent.start"
 
 
 def own_modules(agent: Path) -> list[str]:
-    """Names of the agent's modules, by its files."""
+    """Return the names of the agent's modules, from its files."""
     found = []
     for file in sorted(agent.rglob("*.py")):
         parts = list(file.relative_to(agent).with_suffix("").parts)
@@ -38,7 +38,7 @@ def own_modules(agent: Path) -> list[str]:
 
 
 class ImportOrder:
-    """In place of Python's finder of files: in which order modules are finished."""
+    """Replaces Python's finder of files and records the order in which modules are finished."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -55,16 +55,16 @@ class ImportOrder:
 
 
 def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
-    """The source of each module that the agent may import, its own and Python's, and whether every run needs it.
+    """Return the source of each module that the agent may import, its own and Python's, and whether every run needs it.
 
-    Those come first, in the order in which Python finishes them.
+    Those that every run needs come first, in the order in which Python finishes them.
     """
     sys.path.insert(0, str(agent))
     start = importlib.import_module(START)
     for name in ("howdah", "howdah.agent", START):
         del sys.modules[name]
     for name, module in list(sys.modules.items()):
-        # What this program needs itself, the agent may need, too. Python has its encodings before any program.
+        # The agent may need what this program imports, too. Python loads its encodings before any program.
         if not name.startswith(("__main__", "encodings")) and (getattr(module, "__file__", "") or "").endswith(".py"):
             del sys.modules[name]
     order = ImportOrder()
@@ -77,10 +77,10 @@ def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
             del sys.modules[name]
         importlib.import_module(name)
     for name in own_modules(agent):
-        if name.rpartition(".")[2] not in ("__main__", "start"):  # which do something
+        if name.rpartition(".")[2] not in ("__main__", "start"):  # importing these runs them
             try:
                 importlib.import_module(name)
-            except ModuleNotFoundError as error:  # of another wiring, which brings it
+            except ModuleNotFoundError as error:  # needed by another wiring only, which provides it
                 if error.name is None or error.name.partition(".")[0] in ("howdah", "collectors"):
                     raise
     found = {}
@@ -92,10 +92,10 @@ def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
 
 
 def found_by_a_child(agent: Path) -> dict[str, tuple[Path, bool]]:
-    """The same, from a process that imports them in place of this one.
+    """Return ``sources_of`` from a child process, so that this one does not import the modules.
 
-    What marshal writes of a code object depends on who else refers to its strings, so on what was imported and how.
-    Two builds of one agent must be the same to the byte: what a guest reads is in its counters of memory.
+    What marshal writes for a code object depends on who else refers to its strings, and so on what was imported and
+    how. Two builds of one agent must be identical: what a guest reads shows in its memory counters.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -119,7 +119,7 @@ def found_by_a_child(agent: Path) -> dict[str, tuple[Path, bool]]:
 
 
 def bundle(agent: Path, there: str, tree: Path) -> bytes:
-    """The content of the file."""
+    """Return the content of the file."""
     index: dict[str, tuple[str, int, int]] = {}
     body = b""
     sources = found_by_a_child(agent)
@@ -139,7 +139,7 @@ def bundle(agent: Path, there: str, tree: Path) -> bytes:
 
 def main() -> int:
     agent, there, tree, output = sys.argv[1:]
-    # As they are named: either may be a link, and Python names its modules by the same names.
+    # Paths stay unresolved: either may be a link, and Python names its modules by the same paths.
     Path(output).write_bytes(bundle(Path(agent), there, Path(tree)))
     start = f"{START.replace('.', '/')}.py"
     py_compile.compile(

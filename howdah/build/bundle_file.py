@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bundle: kernel, guest tree, modules and tools that were built elsewhere, for machines that build nothing.
+"""The format of a bundle: a ready-made kernel, guest tree, modules and tools, for machines that build nothing.
 
-It is a directory, or a tar file of one. ``bundle.json`` names its pieces, each packed (packed_piece.py) in ``pieces/``,
-and its documents: licences, the kernel's configuration, a list of the software in it. Of what a piece was made, less
-the compiler, is its *recipe*. ``bundle.json.sig`` is a signature of ``bundle.json`` by ``ssh-keygen -Y sign``.
+A bundle is a directory, or a tar file of one. ``bundle.json`` lists its pieces, each packed (packed_piece.py) in
+``pieces/``, and its documents: licences, the kernel's configuration, a list of the software. A piece's *recipe* names
+all inputs from which it was made except the compiler. ``bundle.json.sig`` is a signature of ``bundle.json`` by
+``ssh-keygen -Y sign``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from howdah.foreign import is_plain, open_foreign
 MANIFEST, SIGNATURE, PIECES = "bundle.json", "bundle.json.sig", "pieces"
 FORMAT = 1
 MACHINE = "x86_64"
-_MOST_BYTES = 16 << 20  # of bundle.json, a signature or a document
+_MOST_BYTES = 16 << 20  # limit for bundle.json, a signature or a document
 FETCH = "Fetch it again, and compare its digest with the one that was published with it."
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KINDS = ("kernel", "tree", "agent", "module", "tool", "headers")
@@ -36,9 +37,9 @@ _KINDS = ("kernel", "tree", "agent", "module", "tool", "headers")
 
 @dataclass(frozen=True)
 class Ready:
-    """A piece of a bundle, made by ``recipe``; in a cache it is the entry ``kind/key``.
+    """A piece of a bundle, made according to ``recipe``; in a cache it is the entry ``kind/key``.
 
-    ``size`` is that of its packed piece, ``unpacked`` that of its files, in bytes; ``about`` says what it is.
+    ``size`` is the packed size, ``unpacked`` the unpacked size, in bytes; ``about`` describes it.
     """
 
     kind: str
@@ -50,7 +51,7 @@ class Ready:
 
     @property
     def key(self) -> str:
-        """What it is, not what it was made of or by whom."""
+        """A name for the content, independent of the recipe and the maker."""
         return content_key(self.sha256)
 
     @property
@@ -60,9 +61,10 @@ class Ready:
 
 @dataclass(frozen=True)
 class BundleFile:
-    """``place`` is a directory or a tar file. ``made`` is a date (2026-11-28), ``howdah`` the version that made it.
+    """A bundle. ``place`` is a directory or a tar file. ``made`` is a date (2026-11-28), ``howdah`` the version that
+    made it.
 
-    ``documents`` are the digests of the other files by their names.
+    ``documents`` maps the names of the other files to their digests.
     """
 
     place: Path
@@ -80,7 +82,7 @@ class BundleFile:
         return f"bundle {self.digest[:12]} of {self.made}"
 
     def read(self, name: str) -> bytes:
-        """One of its documents. Raises HowdahError where the bundle is cut off or has it not."""
+        """Return the content of a document. Raises HowdahError if the bundle is truncated or lacks it."""
         try:
             with member(self.place, name) as source:
                 return source.read(_MOST_BYTES)
@@ -88,7 +90,7 @@ class BundleFile:
             raise self._cut_off(name) from error
 
     def extract(self, name: str, into: Path) -> None:
-        """Write one of its files. Raises HowdahError where the bundle is cut off or has it not."""
+        """Extract a file. Raises HowdahError if the bundle is truncated or lacks it."""
         try:
             with member(self.place, name) as source, into.open("xb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
@@ -100,7 +102,7 @@ class BundleFile:
 
     @contextmanager
     def extracted(self, name: str, beside: Path) -> Iterator[Path]:
-        """One of its files, in ``beside`` where the bundle itself is one file."""
+        """Provide a file of the bundle, extracted into ``beside`` if the bundle is a tar file."""
         if self.place.is_dir():
             if not (self.place / name).is_file():
                 raise self._cut_off(name)
@@ -121,13 +123,13 @@ class BundleFile:
 
 @contextmanager
 def member(place: Path, name: str) -> Iterator[IO[bytes]]:
-    """A file of the bundle, open. Raises KeyError, OSError, RecordError, TarError or EOFError."""
+    """Open a file of the bundle. Raises KeyError, OSError, RecordError, TarError or EOFError."""
     if place.is_dir():
         with open_foreign(place / name) as file:
             yield file
         return
     with open_foreign(place) as whole, tarfile.open(fileobj=whole, mode="r:") as archive:
-        # One after another: of a file that was cut off, what is before the cut is there.
+        # Read members in order: in a truncated file those before the cut can still be read.
         found = next((each for each in archive if each.name == name), None)
         opened = None if found is None else archive.extractfile(found)
         if opened is None:
@@ -136,7 +138,7 @@ def member(place: Path, name: str) -> Iterator[IO[bytes]]:
 
 
 def read_bundle(place: Path) -> BundleFile:
-    """Raises HowdahError for what is not a bundle of this format for this machine."""
+    """Read a bundle's manifest. Raises HowdahError unless it has this format and is for this machine."""
     try:
         with member(place, MANIFEST) as file:
             text = file.read(_MOST_BYTES)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache of what is built once: kernels, modules, guest trees, tools. Entries are named by what they are made of.
+"""The cache of build results: kernels, modules, guest trees, tools. An entry's name is a key of its ingredients.
 
-An entry is built in a directory beside its final place, sealed (seal.py) and renamed when it is whole. It is used only
-while it is as its seal says; one that is not is named and built again. A lock file makes a second builder of the same
-entry wait and then use what the first one made. Logs of builds, failed ones included, are kept in ``log/``.
+An entry is built in a directory beside its final place, then sealed (seal.py) and renamed. It is used only while it
+matches its seal; a damaged one is reported and built again. A lock file makes a second builder of the same entry wait
+and then use the first one's result. Build logs, including those of failed builds, are kept in ``log/``.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from howdah.place import cache_place
 
 @contextmanager
 def locked(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
-    """Hold ``lock_file`` meanwhile; ``waiting`` is called once if another process has it. Yields the open file.
+    """Hold ``lock_file`` during the context; call ``waiting`` once if another process holds it. Yields the open file.
 
-    The kernel gives the turn on when a process ends, however it ends, and with it every child that inherited the file.
-    Raises OSError when the file cannot be opened.
+    The kernel releases the lock when a process and all children that inherited the file have ended, however they end.
+    Raises OSError if the file cannot be opened.
     """
-    # The file stays: removing it while another waits for it would let a third take a second turn.
+    # The file stays: removing it while another process waits for it would let a third one lock a new file.
     with lock_file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,7 +47,7 @@ def locked(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
 
 @contextmanager
 def alone(directory: Path, taken: HowdahError) -> Iterator[None]:
-    """Hold a directory of the cache, made if need be. Raises ``taken`` while another process holds it."""
+    """Hold a directory of the cache, created if missing. Raises ``taken`` if another process holds it."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         lock = (directory / ".lock").open("w")
@@ -61,12 +61,12 @@ def alone(directory: Path, taken: HowdahError) -> Iterator[None]:
         yield
 
 
-# The kernel's makefiles split at spaces and colons, gcc's -Wp at commas, make expands $ and %, a shell reads the rest.
+# The kernel's makefiles split at spaces and colons, gcc's -Wp at commas; make expands $ and %, a shell the rest.
 _PLAIN = re.compile(r"[\w/.+@^=~-]+")
 
 
 def require_plain(path: Path, what: str, hint: str) -> None:
-    """Raise HowdahError naming the characters of an absolute ``path`` that the kernel's build cannot work with."""
+    """Raise HowdahError if the absolute ``path`` has characters that the kernel's build cannot handle, naming them."""
     if _PLAIN.fullmatch(str(path)):
         return
     wrong = " ".join(
@@ -81,22 +81,22 @@ def require_plain(path: Path, what: str, hint: str) -> None:
 
 
 def qemu_value(path: Path | str) -> str:
-    """``path`` inside one of QEMU's options of the form name=value,name=value: a comma is written twice."""
+    """Quote ``path`` for one of QEMU's options of the form name=value,name=value: commas are doubled."""
     return str(path).replace(",", ",,")
 
 
-Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
-UNFETCHED = "unfetched"  # no kind of entries: a cluster's workers make runs there, which have no locks
+Progress = Callable[[str, int, int], None]  # what is being done, steps done, all steps (0: unknown)
+UNFETCHED = "unfetched"  # not a kind of entry: workers of a cluster make runs there, without locks
 _PARTIAL = ".partial-"
-_BEGUN = ".begun-"  # like a partial entry; the next builder of the same key goes on with it
+_BEGUN = ".begun-"  # like a partial entry, but the next builder of the same key continues it
 _BEGUN_S = 7 * 24 * 3600
 _LOG = logging.getLogger(__name__)
 
 
 def cache_root() -> Path:
-    """Where the cache is.
+    """Return the location of the cache.
 
-    Kernels and modules are built there, so raises HowdahError for a path that the kernel's build cannot work with.
+    Raises HowdahError for a path that the kernel's build cannot handle, since kernels and modules are built there.
     """
     root = cache_place()
     require_plain(root, "the cache", "Set HOWDAH_CACHE to a directory with letters, digits, '-', '_' and '.' only.")
@@ -104,7 +104,7 @@ def cache_root() -> Path:
 
 
 def content_key(*parts: str | bytes) -> str:
-    """Name of an entry: 20 hexadecimal digits of the SHA-256 of its ingredients, in order."""
+    """Return the name of an entry: 20 hexadecimal digits of the SHA-256 of its ingredients, in order."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -118,7 +118,7 @@ def file_sha256(path: Path) -> str:
 
 
 def explain(error: OSError, doing: str, where: Path) -> HowdahError:
-    """An error of the file system as a person meets it."""
+    """Turn an error of the file system into one for the user."""
     place = place_of(error) or str(where)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         free = _free_bytes(where) // 2**20
@@ -145,7 +145,7 @@ def _free_bytes(path: Path) -> int:
 
 
 class Cache:
-    """Entries ``root/kind/key/``. Every method raises HowdahError when the file system does not let it work."""
+    """Entries ``root/kind/key/``. Every method raises HowdahError for an error of the file system."""
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or cache_root()
@@ -153,15 +153,15 @@ class Cache:
         self._told: set[Path] = set()
 
     def path(self, kind: str, key: str) -> Path:
-        """Where the entry is, or would be."""
+        """Return where the entry is, or would be."""
         return self.root / kind / key
 
     def log(self, kind: str, key: str) -> Path:
-        """The log of the entry's last build."""
+        """Return the log of the entry's last build."""
         return self.root / "log" / f"{kind}-{key}.log"
 
     def find(self, kind: str, key: str) -> Path | None:
-        """The entry, if it is there and as it was made."""
+        """Return the entry if it exists and matches its seal."""
         entry = self.path(kind, key)
         try:
             return entry if entry.is_dir() and self._is_sound(entry) else None
@@ -169,7 +169,8 @@ class Cache:
             raise explain(error, f"reading the {kind} {key}", self.root) from error
 
     def _is_sound(self, entry: Path) -> bool:
-        """Asked of the disk once a process. Reports what is damaged, for it is built again."""
+        """Return whether the entry matches its seal, checked once per process. Damage is logged, because it causes a
+        rebuild."""
         if entry in self._sound:
             return True
         problem = problem_of(entry)
@@ -182,7 +183,7 @@ class Cache:
         return False
 
     def entries(self, kind: str) -> list[Path]:
-        """All whole entries of a kind, oldest first."""
+        """Return all complete entries of a kind, oldest first."""
         directory = self.root / kind
         if not directory.is_dir():
             return []
@@ -190,10 +191,10 @@ class Cache:
         return sorted(found, key=lambda entry: entry.stat().st_mtime)
 
     def sweep(self, *, begun: bool = False) -> list[Path]:
-        """Remove what builders that were killed left; returns it. With ``begun`` also what nobody went on with for a
-        week. Raises OSError.
+        """Remove what killed builders left, and return it. With ``begun`` also interrupted builds that nobody has
+        continued for a week. Raises OSError.
 
-        A partial directory whose entry's lock is free has no builder any more.
+        A partial directory has no builder any more if its entry's lock is free.
         """
         removed = []
         named = [
@@ -225,11 +226,11 @@ class Cache:
         sealed: tuple[str, ...] = (),
         goes_on: bool = False,
     ) -> Path:
-        """Return the entry, having ``builder(directory, log)`` fill it when it is not there, or not as it was made.
+        """Return the entry; if it is missing or damaged, have ``builder(directory, log)`` fill it first.
 
-        ``needs_bytes`` is asked of the disk before anything is started; ``waiting`` is called when another process
-        builds the same entry. ``sealed`` names the files and directories that must stay as they are made: all, if it is
-        empty. With ``goes_on`` an interrupted builder's directory is kept, and the next one goes on there.
+        ``needs_bytes`` of disk space are required before anything is started; ``waiting`` is called if another process
+        is building the same entry. ``sealed`` names the files and directories that must stay as built; all, if it is
+        empty. With ``goes_on`` an interrupted builder's directory is kept, and the next builder continues there.
         """
         entry = self.path(kind, key)
         if self.find(kind, key):
@@ -247,7 +248,7 @@ class Cache:
             full = os.strerror(errno.ENOSPC)
             if full not in error.what:
                 raise
-            # A compiler or linker met it, and its message is taken for one about the source.
+            # A compiler or linker ran out of space, and its message was taken for one about the source.
             met = OSError(errno.ENOSPC, full, str(self.root))
             raise explain(met, f"building the {kind} {key}", self.root) from error
         return entry
@@ -262,7 +263,7 @@ class Cache:
         *,
         goes_on: bool,
     ) -> None:
-        # The lock is held: whatever partial directory of this key is here belongs to a builder that was killed.
+        # The lock is held, so any partial directory of this key belongs to a builder that was killed.
         for stale in entry.parent.glob(f"{_PARTIAL}{entry.name}-*"):
             shutil.rmtree(stale)
         self.sweep()
@@ -277,7 +278,7 @@ class Cache:
             write_seal(entry, partial, sealed)
             if entry.is_symlink():
                 entry.unlink()
-            elif entry.is_dir():  # damaged; what still runs from it keeps its files
+            elif entry.is_dir():  # damaged; programs that still run from it keep their files
                 shutil.rmtree(entry)
             partial.rename(entry)
             self._sound.add(entry)
@@ -288,7 +289,7 @@ class Cache:
 
 
 def link_file(source: str, target: str) -> None:
-    """A hard link; a copy where the file system has no links."""
+    """Make a hard link, or a copy if the file system has no links."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:
@@ -296,7 +297,7 @@ def link_file(source: str, target: str) -> None:
 
 
 def secret() -> bytes:
-    """What only this user knows, made when it is first asked for."""
+    """Return random bytes known only to this user, created on first use."""
     file = cache_root() / "secret"
     with suppress(FileNotFoundError):
         return file.read_bytes()
@@ -306,17 +307,19 @@ def secret() -> bytes:
     with os.fdopen(descriptor, "wb") as opened:
         opened.write(secrets.token_bytes(32))
     with suppress(FileExistsError):
-        os.link(made, file)  # unlike a rename it leaves one that another process made meanwhile
+        os.link(made, file)  # unlike a rename, it keeps a file that another process made meanwhile
     made.unlink()
     return file.read_bytes()
 
 
 def code(content: bytes) -> str:
-    """Shows that this user wrote ``content``: what a file carries that a command acts on and that could be a
-    stranger's, because directories are passed on."""
+    """Return an authentication code that proves that this user wrote ``content``.
+
+    It is for files that a command acts on and that could be a stranger's, because directories are passed on.
+    """
     return hmac.new(secret(), content, hashlib.sha256).hexdigest()[:32]
 
 
 def is_ours(content: bytes, said: object) -> bool:
-    """Whether ``said`` is the code of ``content``."""
+    """Return whether ``said`` is the code of ``content``."""
     return isinstance(said, str) and hmac.compare_digest(said.encode(errors="replace"), code(content).encode())

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gcc complains of, and the line of your own that is to blame for it.
+"""Interprets gcc's errors: finds the line of the user's own code to blame.
 
-Where the kernel has changed since a congestion control was written, it says which kernel that is for.
+If the kernel has changed since a congestion control was written, it says for which kernel that was.
 
-gcc reports an error in a macro or an inlined function of the kernel where that is written. Further lines say who used
-it.
+gcc reports an error in a macro or an inlined function of the kernel at its definition; further lines say who used it.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ _NEXT = re.compile(r"^(?:[^\s:]+:\d+(?::\d+)?: (?:warning|(?:fatal )?error): |In
 _INLINED = re.compile(rf"^\s+inlined from .* at {_PLACE}[,:]?$")
 _INCLUDED = re.compile(rf"^(?:In file included|\s+)\s*from {_PLACE}[,:]$")
 _OF_FUNCTION = re.compile(r"^(?:In function|\S+: In function) ")
-_ATTRIBUTE = re.compile(r"^call to \S+ declared with attribute error: ")  # how BUILD_BUG_ON() fails
+_ATTRIBUTE = re.compile(r"^call to \S+ declared with attribute error: ")  # message of a failed BUILD_BUG_ON()
 _QUOTED_LINES = 6
 _NOTE_LINES = 3
 
 
 @dataclass(frozen=True)
 class CompilerError:
-    """``file`` and ``line`` are to blame; ``said`` is what the compiler wrote of it."""
+    """An error: ``file`` and ``line`` to blame; ``said`` is the compiler's output about it."""
 
     file: str
     line: int
@@ -36,11 +35,11 @@ class CompilerError:
 
 
 def first_error(lines: list[str], is_own: Callable[[str], bool], *, blame_include: bool = True) -> CompilerError | None:
-    """The first error of a compiler's output; None without an error.
+    """Return the first error in a compiler's output; None without an error.
 
-    ``is_own`` tells files that a person can be asked to mend. An error elsewhere is placed at the outermost of them
-    that used the macro, else at the innermost that called the function, else (``blame_include``) at the one that
-    included the header, else where the compiler says.
+    ``is_own`` identifies files that the user can fix. An error elsewhere is attributed to the outermost of them that
+    used the macro, otherwise to the innermost that called the function, otherwise (``blame_include``) to the one that
+    included the header, otherwise to the compiler's location.
     """
     for number, line in enumerate(lines):
         error = _ERROR.match(line)
@@ -66,7 +65,7 @@ _Found = Iterable[tuple[int, "re.Match[str]"]]
 
 
 def _users(lines: list[str], error: int) -> _Found:
-    """Macros that contain the error, the innermost first."""
+    """Yield the uses of macros that contain the error, innermost first."""
     for number in range(error + 1, len(lines)):
         if _NEXT.match(lines[number]):
             return
@@ -75,7 +74,7 @@ def _users(lines: list[str], error: int) -> _Found:
 
 
 def _callers(lines: list[str], error: int) -> _Found:
-    """Functions that the one with the error was inlined into, the innermost first."""
+    """Return the functions into which the one with the error was inlined, innermost first."""
     first = error
     while first and _INLINED.match(lines[first - 1]):
         first -= 1
@@ -83,7 +82,7 @@ def _callers(lines: list[str], error: int) -> _Found:
 
 
 def _includers(lines: list[str], error: int) -> _Found:
-    """Who included the file with the error, the innermost first."""
+    """Return the inclusions of the file with the error, innermost first."""
     last = error
     while last and (_INLINED.match(lines[last - 1]) or _OF_FUNCTION.match(lines[last - 1])):
         last -= 1
@@ -99,8 +98,8 @@ def _matching(lines: list[str], numbers: range, pattern: re.Pattern[str]) -> _Fo
 
 @dataclass(frozen=True)
 class Change:
-    """``said``, a regular expression, is found in what the compiler says. ``kernel`` still has what the code asks for;
-    None: no release has it."""
+    """A change of the kernel's interface. ``said`` is a regular expression for the compiler's message. ``kernel`` still
+    has what the code requires; None: no release has it."""
 
     said: str
     what: str
@@ -169,7 +168,7 @@ _CHANGES = (
 
 
 def known_change(said: str) -> str | None:
-    """What has changed, and what to do, of an error as the compiler tells it; None where it is another one."""
+    """Return what has changed in the kernel, and what to do, for a compiler error; None if it is unknown."""
     for change in _CHANGES:
         if re.search(change.said, said):
             remedy = f" Change the module, or run it on an older kernel: --kernel {change.kernel}."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives that the kernel unpacks into its first file system: ``newc`` (Documentation/driver-api/early-userspace).
+"""Archives for the kernel's first file system, in the ``newc`` format (Documentation/driver-api/early-userspace).
 
-Every member belongs to root and has time 0, so equal contents give equal bytes. Archives may be joined end to end: the
+Every member belongs to root and has time 0, so equal contents give equal bytes. Archives may be concatenated: the
 kernel unpacks one after the other.
 """
 
@@ -38,7 +38,7 @@ class Writer:
         self._pad(_ALIGNMENT)
 
     def file(self, name: str, source: Path, mode: int | None = None) -> None:
-        """Copy a file; its own permissions unless ``mode`` is given. Raises ValueError above 4 GiB, newc's limit."""
+        """Copy a file, with its own permissions unless ``mode`` is given. Raises ValueError above newc's 4 GiB."""
         status = source.stat()
         if status.st_size > _LARGEST_FILE:
             raise ValueError(f"{source} has {status.st_size} bytes; this form of archive holds at most 4 GiB")
@@ -54,9 +54,9 @@ class Writer:
         self._pad(_ALIGNMENT)
 
     def tree(self, root: Path, below: str = "", wanted: Callable[[str], bool] = lambda _name: True) -> None:
-        """What is below ``root``, sorted by name, under the directory ``below``, but no sockets and devices.
+        """Add the content of ``root``, sorted by name, under the directory ``below``, without sockets and devices.
 
-        ``wanted`` chooses by the name relative to ``root``; nothing of a directory that is not wanted is looked at.
+        ``wanted`` selects by the name relative to ``root``; directories that it rejects are not visited.
         """
         for directory, names, files in os.walk(root):
             here = Path(directory)
@@ -75,20 +75,20 @@ class Writer:
                     self.file(where, member)
 
     def parents(self, names: Iterable[str]) -> None:
-        """The directories of the named members, each once, outer ones first."""
+        """Add the parent directories of the named members, each once, outer ones first."""
         needed = {str(parent) for name in names for parent in Path(name).parents if str(parent) != "."}
         for directory in sorted(needed):
             self.directory(directory)
 
     def close(self) -> None:
-        """The end of the archive, filled up so that another may follow."""
+        """End the archive, padded so that another may follow."""
         self._header(_TRAILER, 0, 0)
         self._pad(_BLOCK)
 
     def _header(self, name: str, mode: int, size: int, links: int = 1) -> None:
         self._number += 1
         encoded = name.encode() + b"\0"
-        # inode, mode, user, group, links, time, size, device (2), that of a device file (2), length of the name, check
+        # inode, mode, user, group, links, time, size, device (2), device file's number (2), length of the name, check
         fields = (self._number, mode, 0, 0, links, 0, size, 0, 0, 0, 0, len(encoded), 0)
         self._write(_MAGIC + b"".join(b"%08X" % field for field in fields) + encoded)
         self._pad(_ALIGNMENT)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest tree: a Debian 13 file system, extracted from packages as the user who asks, root or not.
+"""The guest tree: a Debian 13 file system, extracted from packages as any user.
 
-No package's scripts run (mmdebstrap's ``extract`` variant), so neither root nor user namespaces nor a chroot are
-needed and the tree is there in seconds. What the scripts would have made, and a guest needs, is made here.
+No package scripts run (mmdebstrap's ``extract`` variant), so neither root nor user namespaces nor a chroot are needed,
+and extraction takes seconds. The results of those scripts that a guest needs are produced here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PYTHON = "usr/bin/python3.13"
 LOADER, LIBRARIES = "usr/lib64/ld-linux-x86-64.so.2", "usr/lib/x86_64-linux-gnu"
 _DOWNLOADED = re.compile(r"(?P<package>[^_]+)_(?P<version>[^_]+)_[^_]+\.deb")
 
-# What the packages' own scripts link or copy when they are installed.
+# Links and copies that the packages' own scripts would make at installation.
 _LINKS = {"usr/bin/awk": "mawk", "usr/bin/which": "which.debianutils"}
 _COPIES = {
     "etc/passwd": "usr/share/base-passwd/passwd.master",
@@ -43,17 +43,17 @@ _COPIES = {
 }
 _TEXTS = {"etc/hosts": "127.0.0.1 localhost\n", "etc/hostname": "guest\n"}
 MOUNT_POINTS = ("dev", "proc", "sys", "run", "tmp", "root", "howdah/in", "howdah/out")
-# Documentation in languages and formats nobody reads in a guest: a third of the tree.
+# Documentation and translations that nobody reads in a guest: a third of the tree.
 _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info")
-# What apt and ldconfig keep of the time and the place of their work: without it, two trees have the same bytes.
+# Files in which apt and ldconfig record time and place; without them two trees have the same bytes.
 _CACHES = ("var/cache/apt", "var/cache/ldconfig")
 
 
 @dataclass(frozen=True)
 class GuestTree:
-    """A tree in the cache. ``sha256`` names the versions of its packages (name to version).
+    """A tree in the cache. ``sha256`` is a digest of ``packages``, which maps names to versions.
 
-    ``sources`` are name and version of the source package of each.
+    ``sources`` maps each package to name and version of its source package.
     """
 
     root: Path
@@ -64,7 +64,7 @@ class GuestTree:
 
     @property
     def glibc(self) -> tuple[int, ...]:
-        """The version of its C library, as (2, 41); () where it is not known."""
+        """The version of its C library, such as (2, 41); () if unknown."""
         match = re.match(r"(?:\d+:)?(\d+)\.(\d+)", self.packages.get("libc6", ""))
         return (int(match[1]), int(match[2])) if match else ()
 
@@ -78,11 +78,11 @@ def tree_key(further: tuple[str, ...] = ()) -> str:
 
 
 def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[str, ...] = ()) -> GuestTree:
-    """Take the tree from a bundle, or build it unless the cache has it.
+    """Return the tree from a bundle or the cache, or build it.
 
-    Raises HowdahError when mmdebstrap is missing or cannot fetch. ``further`` are packages that only some traffic
-    needs: a tree with them is another one, so that those who do not use it neither fetch them nor have their runs made
-    again.
+    Raises HowdahError if mmdebstrap is missing or cannot fetch. ``further`` are packages that only some traffic needs.
+    Each such set is a separate tree, so that users without that traffic neither fetch the packages nor repeat their
+    runs.
     """
     cache = cache or Cache()
     key = tree_key(further)
@@ -138,7 +138,7 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
 
 
 def _versions(root: Path) -> dict[str, str]:
-    """Package to version, from the names of the downloaded files."""
+    """Return the version of each package, from the names of the downloaded files."""
     found = {}
     for file in sorted((root / "var/cache/apt/archives").glob("*.deb")):
         match = _DOWNLOADED.fullmatch(file.name)
@@ -150,7 +150,7 @@ def _versions(root: Path) -> dict[str, str]:
 
 
 def _sources(root: Path) -> dict[str, list[str]]:
-    """Package to the name and version of its source package, which may differ from its own."""
+    """Return name and version of each package's source package; the versions may differ."""
     files = sorted(map(str, (root / "var/cache/apt/archives").glob("*.deb")))
     command = ["dpkg-deb", "--show", "--showformat", "${Package}\t${source:Package}\t${source:Version}\n"]
     said = "".join(
@@ -160,11 +160,11 @@ def _sources(root: Path) -> dict[str, list[str]]:
 
 
 def keep_copyrights(root: Path, into: Path) -> None:
-    """What each package says of its authors and licences, as INTO/PACKAGE; the guest itself needs none of it."""
+    """Copy each package's copyright file to INTO/PACKAGE; the guest itself does not need it."""
     into.mkdir()
     documents = root / "usr/share/doc"
     for place in sorted(documents.iterdir()):
-        # A package whose directory is a link to that of another one has the other one's terms.
+        # A package whose directory is a link to another package's has the other one's terms.
         file = Path(os.path.normpath(documents / place.readlink())) if place.is_symlink() else place
         if (file / "copyright").is_file():
             shutil.copyfile(file / "copyright", into / place.name)
@@ -185,7 +185,7 @@ def _finish(root: Path) -> None:
 
 
 def python_command(root: Path) -> list[str]:
-    """The tree's own Python as a program of this machine, through the tree's own loader and libraries.
+    """Return the command that runs the tree's own Python on this machine, with the tree's own loader and libraries.
 
     It needs ``python_environment``.
     """
@@ -197,9 +197,9 @@ def python_environment(root: Path) -> dict[str, str]:
 
 
 def compile_command(root: Path, directories: list[Path], here: Path, there: str) -> list[str]:
-    """Byte-compile for the guest, in which ``here`` is called ``there`` (tracebacks say so).
+    """Return the command that byte-compiles for the guest, where ``here`` is called ``there`` (as in tracebacks).
 
-    Unchecked: the guest sees other times of change, and never a changed source.
+    Byte code is not checked against sources: the guest sees other modification times, and never a changed source.
     """
     options = ["-P", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(here), "-p", there]
     return [*python_command(root), *options, *(str(directory) for directory in directories)]
@@ -212,7 +212,8 @@ def _compile_python(root: Path, log: Path, tools: Tools) -> None:
 
 
 def _index_libraries(root: Path, log: Path) -> None:
-    """ld.so.cache saves the guest a search per library. Without the right to chroot the tree works as well."""
+    """Create ld.so.cache, which saves the guest a search per library. If chroot is not permitted, the tree works
+    without."""
     command = ["/sbin/ldconfig", "-r", str(root)]
     if os.geteuid() != 0:
         command = ["unshare", "--map-root-user", *command]
@@ -224,9 +225,9 @@ def _index_libraries(root: Path, log: Path) -> None:
 
 
 def further_of(traffic: str) -> list[tuple[str, ...]]:
-    """The further packages of each tree that this traffic may need: ``flent``, ``quic`` or a QUIC stack.
+    """Return the additional packages of each tree that this traffic may need: ``flent``, ``quic`` or a QUIC stack.
 
-    Raises UsageError for a traffic that needs none.
+    Raises UsageError for traffic that needs none.
     """
     known: dict[str, list[tuple[str, ...]]] = {kind.name: [kind.packages] for kind in TRAFFIC.values() if kind.packages}
     known |= {"quic": [tuple(sorted(stack.packages)) for stack in STACKS.values()]}
@@ -237,13 +238,13 @@ def further_of(traffic: str) -> list[tuple[str, ...]]:
 
 
 def further_packages(plan: Plan) -> tuple[str, ...]:
-    """Packages of the guest tree that only this plan's traffic needs."""
+    """Return the packages of the guest tree that only this plan's traffic needs."""
     own = dict.fromkeys(package for flow in plan.flows for package in flow.kind.packages)
     stacks = {name for flow in plan.flows if flow.quic is not None for name in STACKS[flow.quic].packages}
     return (*own, *sorted(stacks))
 
 
-LOADER_NAME, LIBRARY_NAME = "ld.so", "lib"  # links in the directory where the kernel is started
+LOADER_NAME, LIBRARY_NAME = "ld.so", "lib"  # links in the directory where the kernel starts
 _STARTED_LAYOUT = "1"
 _INTERPRETER = 3  # PT_INTERP
 _HEADER_TABLE, _HEADER_SIZES = 32, 54  # offsets in the header of a 64-bit file: e_phoff, e_phentsize
@@ -251,16 +252,17 @@ _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 
 
 def needed_glibc(program: bytes) -> tuple[int, ...]:
-    """The oldest GNU C library that has all symbols of a program; () where it asks for none."""
+    """Return the oldest version of the GNU C library with all symbols of a program; () if it needs none."""
     return max(((int(major), int(minor)) for major, minor in _GLIBC.findall(program)), default=())
 
 
 def image_of_tree(image: Path, image_sha256: str, tools: Tools, tree: GuestTree, cache: Cache) -> Path | None:
-    """The image with the tree's loader; None where it, or what is loaded into it, needs a newer C library.
+    """Return the image set to use the tree's loader; None if the image or a library loaded into it needs a newer C
+    library.
 
-    Where the machine has an older C library than the image wants, or none (musl), it would not start at all. The name
-    of its loader is part of the file (PT_INTERP, elf(5)); the kernel takes it relative to the working directory, where
-    the launcher links it.
+    On a machine with an older C library, or none (musl), the image would not start at all. The name of the loader is
+    part of the file (PT_INTERP, elf(5)); the kernel resolves it relative to the working directory, where the launcher
+    puts a link.
     """
     key = content_key(_STARTED_LAYOUT, image_sha256, tools.key, str(tree.glibc))
     found = cache.find("started", key)
@@ -281,7 +283,7 @@ def image_of_tree(image: Path, image_sha256: str, tools: Tools, tree: GuestTree,
 
 
 def with_loader(program: bytes, loader: str) -> bytes | None:
-    """The same program with another loader; None for one that has none, or one with a shorter name."""
+    """Return the program with another loader; None if it has no loader or the name does not fit."""
     (table,) = struct.unpack_from("<Q", program, _HEADER_TABLE)
     size, count = struct.unpack_from("<HH", program, _HEADER_SIZES)
     for number in range(count):

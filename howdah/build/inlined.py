@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which functions the compiler inlined where, in the files of the kernel that TCP is made of.
+"""Finds which functions the compiler inlined where, in the kernel files of TCP.
 
-The image carries no debugging information, and half of what papers name (tcp_sacktag_write_queue,
-tcp_clean_rtx_queue …) is inlined into tcp_ack(). The same compiler with the same flags makes the same code with ``-g``,
-so these files alone are compiled once more and compared with the image, function by function.
+The image has no debugging information, and half of the functions that papers name (tcp_sacktag_write_queue,
+tcp_clean_rtx_queue …) are inlined into tcp_ack(). The same compiler with the same flags and ``-g`` generates the same
+code. So these files are compiled once more and compared with the image, function by function.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from pathlib import Path
 from howdah.build.build_tree import TreeChangedError, copy_tree
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
-from howdah.build.kernel_source import provide_source, unpack_command
+from howdah.build.kernel_source import KernelSource, provide_source, unpack_command
 from howdah.build.supervise import CommandFailedError, run_logged, sandbox_of
 from howdah.build.tools import build_tools
 from howdah.build.uml_kernel import Kernel, kernel_key
 from howdah.distribution import installing
 from howdah.errors import HowdahError
 
-OBJECTS = tuple(  # a kernel need not have them all: 7.3 has no tcp_rate.c any more
+OBJECTS = tuple(  # a kernel may lack some: 7.3 no longer has tcp_rate.c
     f"net/ipv4/{name}.o"
     for name in ("tcp", "tcp_input", "tcp_output", "tcp_ipv4", "tcp_rate", "tcp_recovery", "tcp_timer")
 )
 _LAYOUT = "1"  # part of the key: raise it when the files of an entry change
 _SPACE_BYTES = 1200 * 2**20
-_failed: dict[str, HowdahError] = {}  # by key: minutes of a compiler that failed are not spent on the next run as well
+_failed: dict[str, HowdahError] = {}  # by key, so that a compilation that failed after minutes is not repeated
 _FUNCTION = re.compile(
     r"^(?P<at>[0-9a-f]+) .{6}F (?P<section>\S+)\t(?P<size>[0-9a-f]+) +(?:\.hidden )?(?P<name>\S+)$", re.MULTILINE
 )
@@ -42,7 +42,7 @@ _CLONE = re.compile(r"\.(?:constprop|isra|part|cold|lto_priv)(?:\.\d+)*$")
 
 @dataclass(frozen=True)
 class Function:
-    """Code of the image: ``address`` to ``address + size``."""
+    """A function of the image, from ``address`` to ``address + size``."""
 
     address: int
     size: int
@@ -65,7 +65,7 @@ class SymbolTable:
 
 
 def read_functions(file: Path, section: str | None = None) -> list[Function]:
-    """Functions of an image or object, of one section or of all. Raises HowdahError if it cannot be read."""
+    """Return the functions of an image or object, of one section or of all. Raises HowdahError if it cannot be read."""
     command = ["objdump", "--syms", str(file)]
     try:
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -77,7 +77,7 @@ def read_functions(file: Path, section: str | None = None) -> list[Function]:
 
 
 def parse_functions(text: str, section: str | None = None) -> list[Function]:
-    """Lines ``ADDRESS FLAGS SECTION<TAB>SIZE NAME`` of objdump --syms whose flags say function."""
+    """Parse lines ``ADDRESS FLAGS SECTION<TAB>SIZE NAME`` of objdump --syms, and keep those flagged as functions."""
     return [
         Function(int(match["at"], 16), int(match["size"], 16), match["name"])
         for match in _FUNCTION.finditer(text)
@@ -86,8 +86,7 @@ def parse_functions(text: str, section: str | None = None) -> list[Function]:
 
 
 def place_of(functions: list[Function], image: SymbolTable) -> tuple[int, int] | None:
-    """Where the linker put an object: begin and end in the image; None unless each of its functions is there, with its
-    size."""
+    """Return begin and end of an object in the image; None unless all its functions are there with their sizes."""
     by_name: dict[str, list[Function]] = {}
     for function in image.functions:
         by_name.setdefault(function.name, []).append(function)
@@ -105,10 +104,10 @@ def place_of(functions: list[Function], image: SymbolTable) -> tuple[int, int] |
 
 
 def build_objects(kernel: Kernel, progress: Progress, cache: Cache) -> Path:
-    """A directory with the objects of OBJECTS, compiled like the image's and with debugging information.
+    """Return a directory with OBJECTS compiled like the image's, but with debugging information.
 
-    Raises HowdahError when the source is not what the kernel was made of, or does not compile; the latter is tried
-    once in a process.
+    Raises HowdahError if the source has changed since the kernel was built, or does not compile; a failed compilation
+    is not repeated in the same process.
     """
     key = content_key(_LAYOUT, kernel.key, *OBJECTS)
     if key in _failed:
@@ -121,35 +120,41 @@ def build_objects(kernel: Kernel, progress: Progress, cache: Cache) -> Path:
 
         def build(directory: Path, log: Path) -> None:
             progress("kernel: what is inlined where", 0, 0)
-            work = directory / "work"
-            tree = work / "source"
-            work.mkdir()
             try:
-                tree.mkdir()
-                if source.archive:
-                    run_logged(unpack_command(source.archive, tree), log, launcher=launch)
-                elif source.content:
-                    copy_tree(source.content, tree)
-                sandbox = sandbox_of(directory, launch, [work]) if source.content else None
-                shutil.copytree(kernel.build_dir, work / "build", symlinks=True)
-                there = [name for name in OBJECTS if (tree / name).with_suffix(".c").exists()]
-                command = make_command(tree, work / "build", f"{IMAGE_FLAGS} -g", *there)
-                run_logged(command, log, launcher=launch, sandbox=sandbox, environment=FIXED, inherit=INHERITED)
+                _compile_objects(kernel, source, directory, log, launch)
             except TreeChangedError as error:
                 raise HowdahError("the source changes while it is read", where=source.name) from error
             except CommandFailedError as error:
                 _failed[key] = HowdahError(f"does not compile with -g: {' / '.join(error.tail[-2:])}", where=str(log))
                 raise _failed[key] from error
-            for name in there:
-                (work / "build" / name).rename(directory / Path(name).name)
-            shutil.rmtree(work)
 
         cache.build("symbols", key, build, needs_bytes=_SPACE_BYTES)
     return cache.path("symbols", key)
 
 
+def _compile_objects(kernel: Kernel, source: KernelSource, directory: Path, log: Path, launch: Path) -> None:
+    """Compile the objects that the kernel has, in a copy of its source and build directory."""
+    work = directory / "work"
+    tree = work / "source"
+    work.mkdir()
+    tree.mkdir()
+    if source.archive:
+        run_logged(unpack_command(source.archive, tree), log, launcher=launch)
+    elif source.content:
+        copy_tree(source.content, tree)
+    sandbox = sandbox_of(directory, launch, [work]) if source.content else None
+    shutil.copytree(kernel.build_dir, work / "build", symlinks=True)
+    there = [name for name in OBJECTS if (tree / name).with_suffix(".c").exists()]
+    command = make_command(tree, work / "build", f"{IMAGE_FLAGS} -g", *there)
+    run_logged(command, log, launcher=launch, sandbox=sandbox, environment=FIXED, inherit=INHERITED)
+    for name in there:
+        (work / "build" / name).rename(directory / Path(name).name)
+    shutil.rmtree(work)
+
+
 class Inlined:
-    """Answers what was inlined at an address of the image. Raises HowdahError if an object is not the image's."""
+    """Resolves what was inlined at addresses of the image. Raises HowdahError if an object differs from the image's
+    code."""
 
     def __init__(self, image: SymbolTable, objects: Path) -> None:
         self._places: list[tuple[int, int, Path]] = []
@@ -160,7 +165,7 @@ class Inlined:
             self._places.append((*place, file))
 
     def chains(self, addresses: Iterable[int]) -> dict[int, tuple[str, ...]]:
-        """Functions inlined at each address, innermost first, without the one whose symbol it is."""
+        """Return the functions inlined at each address, innermost first, without the enclosing symbol itself."""
         found: dict[int, tuple[str, ...]] = {}
         wanted = sorted(set(addresses))
         for begin, end, file in self._places:
@@ -181,7 +186,7 @@ def _addr2line(file: Path, offsets: list[int]) -> str:
 
 
 def parse_chains(text: str) -> dict[int, tuple[str, ...]]:
-    """Of addr2line -a -f -i: an address, then a function and its place in turn, innermost first."""
+    """Parse the output of addr2line -a -f -i: an address, then alternating functions and locations, innermost first."""
     found: dict[int, tuple[str, ...]] = {}
     names: list[str] = []
     address: int | None = None
@@ -200,5 +205,5 @@ def parse_chains(text: str) -> dict[int, tuple[str, ...]]:
 
 
 def without_clone(name: str) -> str:
-    """A function's name without what the compiler appends to that of a changed copy."""
+    """Strip the suffix that the compiler appends to the name of a modified copy of a function."""
     return _CLONE.sub("", name)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What software is in a bundle, as SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3/), in JSON, and its sources.
+"""The software in a bundle as SPDX 2.3 JSON (https://spdx.github.io/spdx-spec/v2.3/), and the corresponding sources.
 
-A list of packages, each with its version, its source and its Package URL. It makes no claim of licences that nobody has
-read: it names the copyright file of each package, which is in the bundle.
+The list gives each package's version, source and Package URL. It makes no claims about licences that nobody has
+reviewed, but names the copyright file of each package, which is in the bundle.
 
-The sources that correspond to a bundle are for whoever publishes one (GPL-2.0, section 3): all source packages of its
-guest tree and its kernel, in the versions that its binaries were made of, from Debian's archive.
+Publishers of a bundle must provide its sources (GPL-2.0, section 3): from Debian's archive, all source packages of its
+guest tree and its kernel, in the versions from which the binaries were made.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SNAPSHOT = "https://snapshot.debian.org/package/{source}/{version}/"
 
 @dataclass(frozen=True)
 class Component:
-    """``licence`` is an SPDX expression or NOASSERTION; ``source`` says where its source is."""
+    """A piece of software. ``licence`` is an SPDX expression or NOASSERTION; ``source`` says where its source is."""
 
     name: str
     version: str
@@ -58,7 +58,7 @@ class Component:
 
 
 def components_of(tree: GuestTree) -> list[Component]:
-    """A component for each package of a guest tree."""
+    """Return a component for each package of a guest tree."""
     found = []
     for name, version in sorted(tree.packages.items()):
         source, source_version = tree.sources.get(name, (name, version))
@@ -70,12 +70,12 @@ def components_of(tree: GuestTree) -> list[Component]:
 
 
 def _quoted(version: str) -> str:
-    """A version in a Package URL."""
+    """Quote a version for a Package URL."""
     return re.sub(r"[^A-Za-z0-9.~_-]", lambda match: f"%{ord(match[0]):02X}", version)
 
 
 def inventory(components: Iterable[Component], made: str) -> str:
-    """The document; the same for the same components and date."""
+    """Return the document; the same for the same components and date."""
     packages = {each.identity: each.described() for each in components}
     listed = [packages[name] for name in sorted(packages)]
     value = {
@@ -104,7 +104,7 @@ _KERNEL = re.compile(r"^linux-source-\S+ (\S+?),? ")
 
 
 def sources_of(bundle: BundleFile) -> list[tuple[str, str]]:
-    """Name and version of each source package, by what the bundle's inventory says. Raises HowdahError."""
+    """Return name and version of each source package, according to the bundle's inventory. Raises HowdahError."""
     text = bundle.read(INVENTORY)
     try:
         notes = [str(package.get("comment", "")) for package in json.loads(text)["packages"]]
@@ -121,9 +121,10 @@ def sources_of(bundle: BundleFile) -> list[tuple[str, str]]:
 
 
 def collect(bundle: BundleFile, into: Path, progress: Progress) -> list[str]:
-    """Fetch them into a directory, and write its list, ``sources.txt``; those that could not be had, in words.
+    """Fetch a bundle's sources into a directory and list them in ``sources.txt``; return a message for each missing
+    one.
 
-    apt has an index of its own there, so neither root nor the machine's own configuration is needed.
+    apt has a separate index there, so neither root nor the machine's own configuration is needed.
     """
     wanted = sources_of(bundle)
     state = into / ".apt"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One build of a kernel: a package's source in the entry of the cache itself, a tree's in its build tree."""
+"""One build of a kernel: from a package's source inside the cache entry, or from a tree in its build tree."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from howdah.errors import HowdahError
 from howdah.linux.modinfo import module_information
 
 RECORD = "kernel.json"
-_EXPECTED_OBJECTS = 696  # Debian's 6.12; other releases differ a little, and nobody knows the rest beyond it
+_EXPECTED_OBJECTS = 696  # of Debian's 6.12; other releases differ, and the total is unknown beyond it
 _COMPILED = re.compile(r"^\s+(?:CC|AS)\s")
-_ENDED_BY_A_SIGNAL = 125  # statuses from here on: make was killed, or told to end
+_ENDED_BY_A_SIGNAL = 125  # smallest status of a make that was killed or terminated
 
 _KEPT_SOURCE = ("Makefile", "Kbuild", "scripts", "include", "arch/um", "arch/x86", "tools/include")
 _KEPT_HEADERS = ("net/", "kernel/", "lib/", "crypto/")
@@ -49,7 +49,7 @@ _VERMAGIC = "vermagic"
 
 
 def is_kept_output(name: str) -> bool:
-    """Whether modules need a file of the build directory: host programs, headers and makefiles."""
+    """Return whether modules need this file of the build directory: host programs, headers and makefiles."""
     if name.startswith(f"{_HOST_PROGRAMS}/"):
         return True
     own = name.rpartition("/")[2]
@@ -57,14 +57,14 @@ def is_kept_output(name: str) -> bool:
 
 
 def is_kept_source(name: str) -> bool:
-    """Whether modules need a file of the source."""
+    """Return whether modules need this file of the source."""
     if name in _KEPT_SOURCE or name.startswith(tuple(f"{kept}/" for kept in _KEPT_SOURCE)):
         return not name.endswith(_CODE) or f"/{_HOST_PROGRAMS}/" in f"/{name}"
     return name.endswith(".h") and name.startswith(_KEPT_HEADERS)
 
 
 def configures(name: str) -> bool:
-    """Whether a file of the source could change the configuration: every file but the kernel's code."""
+    """Return whether this source file can affect the configuration: every file except the kernel's code."""
     return not name.endswith((*_CODE, ".h")) or name.startswith(f"{_HOST_PROGRAMS}/")
 
 
@@ -72,15 +72,15 @@ _VIRTUAL_TIME = "UML_TIME_TRAVEL_SUPPORT"
 
 
 class KbuildError(HowdahError):
-    """The kernel's build refused; it ended its work itself, so that the next one can go on from there."""
+    """The kernel's build failed but ended by itself, so that the next one can continue from there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltKernel:
-    """What is known of a built kernel, beside it. Hashes are SHA-256, hexadecimal.
+    """The record stored beside a built kernel. Hashes are SHA-256, hexadecimal.
 
-    ``interface`` names what modules are built against: kernels in which it is the same load the same modules. None
-    where that is not known; the image then stands for it.
+    ``interface`` names what modules are built against: kernels with the same value load the same modules. None if
+    unknown; the image's hash then takes its place.
     """
 
     name: str
@@ -95,10 +95,10 @@ class BuiltKernel:
 
 
 class KernelBuild:
-    """Fills ``directory``, an entry that is not whole yet.
+    """Fills ``directory``, an incomplete entry of the cache.
 
-    Where a build of an archive was interrupted, the source and the objects are there, and it goes on with them. Kbuild
-    writes down a command only once it has succeeded, so that what it was at is compiled again.
+    If a build from an archive was interrupted, it continues with the source and objects that are there. Kbuild records
+    a command only once it has succeeded, so the interrupted step is repeated.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class KernelBuild:
         self._compiler = CompilerCache()
 
     def run(self) -> None:
-        """Raises HowdahError, and TreeChangedError where a tree was edited while it was copied."""
+        """Build the kernel. Raises HowdahError, and TreeChangedError if a tree was edited while it was copied."""
         if self.source.content is None:
             self._build_archive()
         else:
@@ -151,7 +151,8 @@ class KernelBuild:
         self._record(vermagic, missing, interface=None)
 
     def _patch(self) -> None:
-        """What ``uname -r`` says then ends with the name of the set, which Kbuild takes from a file localversion*."""
+        """Apply the patches and append the name of the set to ``uname -r``, which Kbuild takes from a file
+        localversion*."""
         patches = self.source.patches
         if patches is None:
             return
@@ -164,7 +165,7 @@ class KernelBuild:
         build_tree = BuildTree(content.root, self.cache)
         self._sandbox = sandbox_of(self.directory, self.tools.launch, [build_tree.build], [build_tree.source])
         parts = [IMAGE_FLAGS, *(f"{name}={value}" for name, value in FIXED.items()), toolchain()]
-        # What a stranger's makefiles left is not gone on with where one's own may do as they please.
+        # A user's own build does not continue from files that a stranger's makefiles left.
         fingerprint = content_key(*parts, *mark())
         with build_tree.held(
             lambda: self.progress("kernel (this tree is built by another howdah, waiting)", 0, 0)
@@ -187,7 +188,8 @@ class KernelBuild:
         self._record(self._vermagic(interface), missing, interface)
 
     def _configure_anew(self, build_tree: BuildTree, content: TreeContent) -> list[str]:
-        """The same, where it has to be made again: it takes seconds, and most edits are of code."""
+        """Configure if any input has changed: it takes seconds, and most edits are to code. Returns as ``_configure``
+        does."""
         files = {name: what for name, what in content.files.items() if configures(name)}
         made_of = content_key(read_wanted(self.source.release).fragment(), files_sha256(files))
         if build_tree.configured == made_of:
@@ -198,7 +200,7 @@ class KernelBuild:
         return missing
 
     def _configure(self) -> list[str]:
-        """Returns the optional options that were not taken; a missing required one is an error."""
+        """Configure; return the optional options that were not taken. Raises KbuildError for a missing required one."""
         self.progress("kernel: configure", 0, 0)
         fragment = self.build_dir / "wanted.config"
         fragment.write_text(read_wanted(self.source.release).fragment())
@@ -221,7 +223,7 @@ class KernelBuild:
         return [option for option in (*wanted.optional, *wanted.modules) if option not in have]
 
     def _compile(self, expected: int) -> None:
-        """``expected`` is how many objects will be compiled, 0 if nobody knows."""
+        """Compile; ``expected`` is the number of objects, 0 if unknown."""
         done = 0
 
         def count(line: str) -> None:
@@ -232,15 +234,15 @@ class KernelBuild:
 
         self.progress("kernel: compile", 0, expected)
         jobs = f"-j{len(os.sched_getaffinity(0))}"
-        # "modules" is for Module.symvers: with it, a module that uses a symbol the kernel lacks is refused when it is
-        # built. All goals have the image's flags, or the next build would find objects that were made with others.
+        # "modules" makes Module.symvers, which makes the build of a module fail if the kernel lacks a symbol. All goals
+        # have the image's flags; otherwise the next build would find objects compiled with different ones.
         self._make(
             "the kernel does not compile", jobs, IMAGE_FLAGS, "linux", "modules", "modules_prepare", on_line=count
         )
         self.progress("kernel: compile", max(expected, done), max(expected, done))
 
     def _take(self, content: TreeContent) -> None:
-        """Copy what a kernel in the cache consists of from the build tree."""
+        """Copy the parts of a cached kernel from the build tree."""
         build, source = self.directory / "build", self.directory / "source"
         shutil.copy2(self.build_dir / "linux", self.directory / "linux")
         for name in _files(self.build_dir):
@@ -252,11 +254,11 @@ class KernelBuild:
         for directory in {name.rpartition("/")[0] for name in kept}:
             (source / directory).mkdir(parents=True, exist_ok=True)
         for name in kept:
-            # Files of a build tree's source are replaced, never changed.
+            # A link suffices: files of a build tree's source are replaced, never changed.
             link_file(f"{self.source_dir}/{name}", f"{source}/{name}")
 
     def _interface(self, content: TreeContent) -> str:
-        """Names all that modules are built against. A kernel of which it is the same can load what the other can."""
+        """Return a key of all that modules are built against; kernels with equal keys load each other's modules."""
         source = {name: what for name, what in content.files.items() if is_kept_source(name)}
         build = {
             name: file_sha256(self.build_dir / name)
@@ -266,7 +268,7 @@ class KernelBuild:
         return content_key(compiler_version(), files_sha256(source), files_sha256(build))
 
     def _vermagic(self, interface: str) -> str:
-        """Of modules of this interface; built once for all kernels that share it."""
+        """Return the version magic of modules for this interface; built once for all kernels that share it."""
 
         def build(directory: Path, log: Path) -> None:
             self.log = log
@@ -277,7 +279,7 @@ class KernelBuild:
         return (self.cache.build("interface", interface, build) / _VERMAGIC).read_text()
 
     def _probe(self, probe: Path) -> str:
-        """Build an empty module: it shows that modules can be built, and carries the kernel's version magic."""
+        """Build an empty module, which proves that modules can be built; return the kernel's version magic from it."""
         probe.mkdir(exist_ok=True)
         (probe / "probe.c").write_text('#include <linux/module.h>\nMODULE_LICENSE("GPL");\n')
         (probe / "Kbuild").write_text("obj-m := probe.o\n")
@@ -322,7 +324,7 @@ class KernelBuild:
 
     def _failure(self, error: CommandFailedError, failing: str) -> HowdahError:
         told = failure(error, failing, self.log, self.source.name)
-        if self.source.tree:  # the person edits the tree, not the copy
+        if self.source.tree:  # the user edits the tree, not the copy
             copy, original = f"{self.source_dir}/", f"{self.source.tree}/"
             told.what = told.what.replace(copy, original)
             told.where = told.where and told.where.replace(copy, original)
@@ -344,7 +346,7 @@ class KernelBuild:
 
 
 def _files(directory: Path) -> list[str]:
-    """Every file and link below a directory, by its relative name."""
+    """Return the relative name of every file and link below a directory."""
     skip = len(str(directory)) + 1
     found = []
     for here, directories, names in os.walk(directory):
@@ -354,7 +356,7 @@ def _files(directory: Path) -> list[str]:
 
 
 def failure(error: CommandFailedError, failing: str, log: Path, source: str) -> HowdahError:
-    """What a person reads of a command that failed: the first line that does not compile, or its last words."""
+    """Return the error to show for a failed command: the first line that does not compile, or its last output."""
     where = source
     lines = log.read_text(errors="replace").splitlines()
     first = first_error(lines, lambda file: file.endswith(".c"), blame_include=False)

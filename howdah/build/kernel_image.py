@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel images: what a file is, and the uncompressed kernel in it, which an emulated machine starts much sooner.
+"""Kernel images: identifies a file, and extracts the uncompressed kernel, which starts much sooner in emulation.
 
-A bzImage (Documentation/arch/x86/boot.rst) carries a compressed ELF file. Emulated, the unpacking alone takes seconds.
+A bzImage (Documentation/arch/x86/boot.rst) contains a compressed ELF file, whose unpacking takes seconds in emulation.
 QEMU starts an ELF file that names its PVH entry in a note (XEN_ELFNOTE_PHYS32_ENTRY, xen/include/public/elfnote.h).
 """
 
@@ -22,7 +22,7 @@ from howdah.errors import HowdahError
 
 _SECTORS, _MAGIC, _VERSION, _FLAGS, _PAYLOAD = 0x1F1, 0x202, 0x20E, 0x236, 0x248
 _SECTOR_BYTES = 512
-_KERNEL_64 = 1  # of xloadflags: it has a 64-bit entry
+_KERNEL_64 = 1  # bit of xloadflags: the kernel has a 64-bit entry
 _ELF = b"\x7fELF"
 _ELF_64, _LITTLE_ENDIAN, _X86_64 = 2, 1, 62
 _ARM64 = b"ARM\x64"
@@ -34,14 +34,14 @@ _OTHER_MACHINES = {3: "x86, 32 bits", 21: "PowerPC, 64 bits", 22: "s390", 40: "A
 
 @dataclass(frozen=True)
 class Contents:
-    """What a kernel image is: ``release`` as ``uname -r`` says it; ``kind`` is ``bzImage`` or ``vmlinux``."""
+    """A kernel image's ``release``, as in ``uname -r``, and ``kind``, ``bzImage`` or ``vmlinux``."""
 
     release: str
     kind: str
 
 
 def read_image(file: Path) -> Contents:
-    """Raises HowdahError saying what the file is when it is not a kernel that a machine here can start."""
+    """Identify a kernel image. Raises HowdahError, which says what the file is, unless a machine here can start it."""
     content = file.read_bytes()
     if content[_MAGIC : _MAGIC + 4] == b"HdrS":
         (flags,) = struct.unpack_from("<H", content, _FLAGS)
@@ -67,9 +67,9 @@ def read_image(file: Path) -> Contents:
 
 
 def unpack_kernel(image: Path, target: Path) -> bool:
-    """Write the uncompressed kernel of a bzImage to ``target``; False when it holds nothing that QEMU could start.
+    """Write the uncompressed kernel of a bzImage to ``target``; return False if it holds none that QEMU could start.
 
-    That is not an error: the image itself starts as well, later.
+    That is not an error: the image itself also starts, only later.
     """
     content = image.read_bytes()
     if content[_MAGIC : _MAGIC + 4] != b"HdrS":
@@ -85,7 +85,7 @@ def unpack_kernel(image: Path, target: Path) -> bool:
 
 
 def _unpacked(payload: bytes) -> bytes | None:
-    """None for a compression that is not known here. The last four bytes are the size of what is in it."""
+    """Unpack the payload, whose last four bytes are the unpacked size; None for an unknown compression."""
     if len(payload) < 8:
         return None
     (size,) = struct.unpack("<I", payload[-4:])
@@ -115,10 +115,10 @@ def _check_elf(file: Path, content: bytes) -> None:
 
 
 def _has_pvh_entry(kernel: bytes) -> bool:
-    """Whether a note of the owner ``Xen`` names the entry (elf(5), Elf64_Phdr and Elf64_Nhdr)."""
+    """Return whether a note of the owner ``Xen`` names the entry (elf(5), Elf64_Phdr and Elf64_Nhdr)."""
     try:
         return any(note == _PVH_ENTRY for note in _xen_notes(kernel))
-    except struct.error:  # it was cut off
+    except struct.error:  # truncated
         return False
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How kernels and modules are built: ``make``, the options of the user-mode kernel, and ``ccache``.
+"""Settings for building kernels and modules: ``make``, the options of the user-mode kernel, and ``ccache``.
 
-``make`` is the same for everybody, whatever their environment.
+``make`` runs the same way in every user's environment.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from pathlib import Path
 
 from howdah.build.cache import Cache
 
-# The version string is stirred into the guest's random numbers, and the image's hash is part of every run's key:
-# neither may depend on when and by whom the kernel was built.
+# The version string is mixed into the guest's random numbers, and the image's hash is part of every run's key: neither
+# may depend on when and by whom the kernel was built.
 FIXED = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
     "KBUILD_BUILD_USER": "howdah",
     "KBUILD_BUILD_HOST": "howdah",
     "KBUILD_BUILD_VERSION": "1",
 }
-# What make and compilers see of the environment. Kbuild takes much of what it does from there (KCFLAGS, LOCALVERSION,
-# KCONFIG_CONFIG, CROSS_COMPILE …), of which no key knows.
+# Variables that make and compilers see. Kbuild reads many others (KCFLAGS, LOCALVERSION, KCONFIG_CONFIG,
+# CROSS_COMPILE …), which no key covers.
 INHERITED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD")
-# The kernel's makefiles ask for the large code model, in which every call goes through a 64-bit constant. The image is
-# linked at 0x60000000, where the small one does and is 15 % faster. Modules live beyond 2 GiB and keep the large one.
+# The kernel's makefiles select the large code model, in which every call uses a 64-bit constant. The image is linked at
+# 0x60000000, where the small model works and is 15 % faster. Modules live beyond 2 GiB and keep the large one.
 IMAGE_FLAGS = "KCFLAGS=-mcmodel=small"
 
 
 def make_command(source_dir: Path, build_dir: Path, *arguments: str) -> list[str]:
-    """``make`` for the user-mode architecture, with output apart from the source."""
+    """Return the ``make`` command for the user-mode architecture, with output apart from the source."""
     return ["make", "-C", str(source_dir), f"O={build_dir}", "ARCH=um", *arguments]
 
 
@@ -47,19 +47,19 @@ class Wanted:
     modules: tuple[str, ...] = ()
 
     def fragment(self) -> str:
-        """Lines for KCONFIG_ALLCONFIG."""
+        """Return lines for KCONFIG_ALLCONFIG."""
         built_in = "".join(f"CONFIG_{option}=y\n" for option in self.required + self.optional)
         return built_in + "".join(f"CONFIG_{option}=m\n" for option in self.modules)
 
     def ingredients(self) -> list[str]:
-        """All of it, as a part of a kernel's key."""
+        """Return all options, as part of a kernel's key."""
         return ["required", *self.required, "optional", *self.optional, "modules", *self.modules]
 
 
 def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> Wanted:
-    """What a kernel of this release is asked for: (6, 12); empty counts as newer than all.
+    """Return the options wanted for a kernel of this release, such as (6, 12); an empty one counts as newer than all.
 
-    kernel.config says what its sections mean. Raises ValueError naming a line it cannot read.
+    kernel.config explains its sections. Raises ValueError that names an unreadable line.
     """
     file = fragment or FRAGMENT
     sections: dict[str, list[str]] = {"required": [], "optional": [], "modules": []}
@@ -85,7 +85,7 @@ def _older(release: tuple[int, ...], than: str) -> bool:
 
 
 def taken(configuration: Path) -> set[str]:
-    """Names of the options a .config has as ``y`` or ``m``."""
+    """Return the names of the options that a .config sets to ``y`` or ``m``."""
     found = set()
     for line in configuration.read_text(encoding="utf-8").splitlines():
         name, separator, value = line.partition("=")
@@ -96,43 +96,43 @@ def taken(configuration: Path) -> set[str]:
 
 KIND = "compiled"
 _PROGRAM = "ccache"
-_MOST_BYTES = 2**30  # the objects of some ten kernels, compressed
+_MOST_BYTES = 2**30  # room for the compressed objects of some ten kernels
 
 
 @dataclass(frozen=True)
 class CompilerCache:
-    """``arguments`` are for make, ``environment`` is for what make starts."""
+    """Settings for ccache: ``arguments`` for make, and ``environment`` for make's children."""
 
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
 
 def compiler_cache(cache: Cache, source: Path) -> CompilerCache:
-    """For a build of ``source`` with its output beside it. It does nothing where ccache is not installed.
+    """Return the ccache settings for a build of ``source`` with its output beside it; none if ccache is not installed.
 
-    An entry of howdah's cache keeps no objects, so a kernel with patches (``debian-6.12+of-2007``) compiles again what
-    the kernel without them has compiled: all but the files that the patches reach. A kernel tree keeps its objects in
-    its build tree and needs none of this.
+    An entry of howdah's cache keeps no objects. Without ccache, a kernel with patches (``debian-6.12+of-2007``) would
+    compile everything again, not only the files that the patches affect. A kernel tree keeps its objects in its build
+    tree and needs no ccache.
 
-    Objects, and so the image, are those of gcc alone.
+    Objects, and so the image, are identical to those from gcc alone.
     """
     program = shutil.which(_PROGRAM)
     if program is None:
         return CompilerCache()
     return CompilerCache(
-        # ccache makes paths below the entry relative, so that Kbuild's own -fmacro-prefix-map no longer finds the
-        # source in them: without this, __FILE__ and with it the image would be others than without ccache.
+        # ccache makes paths below the entry relative, so that Kbuild's own -fmacro-prefix-map no longer matches
+        # them: without this option, __FILE__ and with it the image would differ from those without ccache.
         (f"CC={_PROGRAM} gcc -fmacro-prefix-map=../{source.name}/=",),
         {
             "CCACHE_DIR": str(cache.root / KIND),
-            # The entry has another name in every build.
+            # The entry's directory has another name in every build.
             "CCACHE_BASEDIR": str(source.parent),
             "CCACHE_NOHASHDIR": "1",
-            # What the compiler says it has read decides: no file is preprocessed once more to be looked for.
+            # Look objects up by the files that the compiler reported as read, without another preprocessing.
             "CCACHE_DEPEND": "1",
             "CCACHE_COMPILERCHECK": "content",
             "CCACHE_MAXSIZE": str(_MOST_BYTES),
-            # A person's own configuration could store elsewhere, or share with the network.
+            # A user's configuration could store objects elsewhere, or share them over the network.
             "CCACHE_CONFIGPATH": "/dev/null",
         },
     )

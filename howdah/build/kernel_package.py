@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A distribution's kernel as its users have it: Debian's linux-image and linux-headers, unpacked without root."""
+"""A distribution's own kernel: Debian's linux-image and linux-headers packages, unpacked without root."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ NEWEST = "newest"
 
 
 def best(archive: Archive, kind: str, release: str, cache: Cache, *, all_suites: bool) -> Offer:
-    """The highest version of a kind (``linux-image``, ``linux-headers``) for a release (``6.1``, ``newest``).
+    """Return the highest version of a kind (``linux-image``, ``linux-headers``) for a release (``6.1``, ``newest``).
 
-    Raises HowdahError when no suite has one.
+    Raises HowdahError if no suite has one.
     """
     problems: list[str] = []
     found = offers(archive, kind, release, all_suites=all_suites)
@@ -40,14 +40,14 @@ def best(archive: Archive, kind: str, release: str, cache: Cache, *, all_suites:
 
 
 def newest(found: Iterable[Offer]) -> Offer:
-    """The one with the highest version. Raises ValueError of nothing."""
+    """Return the offer with the highest version. Raises ValueError if there are none."""
     return max(found, key=lambda offer: [int(number) for number in re.findall(r"\d+", offer.version)])
 
 
 def offers(archive: Archive, kind: str, release: str, *, all_suites: bool) -> list[Offer]:
-    """Every package of the kind and release; with ``all_suites`` off only of suites whose programs run here.
+    """Return every package of the kind and release; unless ``all_suites``, only from suites whose programs run here.
 
-    apt takes seconds to say so, so its answers are kept.
+    A query of apt takes seconds, so its results are cached.
     """
     stamp = archive.stamp()
     if stamp is None:
@@ -57,7 +57,7 @@ def offers(archive: Archive, kind: str, release: str, *, all_suites: bool) -> li
     found = _kept(kept, state)
     if found is None:
         found = _asked(archive, kind, release)
-        if found:  # what is not there today may be there once the index was brought up to date
+        if found:  # an empty result is not kept: the next update of the index may change it
             write_json(kept, {"state": state, "offers": [asdict(offer) for offer in found]})
     usable = _usable_suites()
     return [offer for offer in found if all_suites or offer.suite in usable]
@@ -80,21 +80,21 @@ def _asked(archive: Archive, kind: str, release: str) -> list[Offer]:
 
 
 def _usable_suites() -> list[str]:
-    """Suites up to this machine's own: kernel-suites.txt lists them oldest first."""
+    """Return the suites up to this machine's own: kernel-suites.txt lists them oldest first."""
     suites = [suite for _, suite in read_suites()]
     own = [number for number, suite in enumerate(suites) if suite.split("-")[0] == codename()]
     return suites[: own[-1] + 1] if own else []
 
 
 _PART = re.compile(r"(linux-(?:base|binary|modules)-\d\S*) \(= ([^)]+)\)")
-_IMAGE_BYTES = 700 * 2**20  # the package and what is unpacked of it
+_IMAGE_BYTES = 700 * 2**20  # the package and its unpacked files
 
 
 @dataclass(frozen=True)
 class ImagePackage:
-    """An unpacked kernel: ``release`` as ``uname -r`` says it, ``modules`` is lib/modules/RELEASE.
+    """An unpacked kernel: ``release`` as in ``uname -r``; ``modules`` is lib/modules/RELEASE.
 
-    ``config`` need not be there: of a kernel given as a bare image nobody knows it.
+    ``config`` may not exist: for a kernel given as a bare image it is unknown.
     """
 
     release: str
@@ -107,10 +107,11 @@ class ImagePackage:
 
 
 def provide_image(release: str, cache: Cache, progress: Progress, *, for_modules: bool = False) -> ImagePackage:
-    """The newest package of a release (``6.12``, ``newest``), fetched once. Raises HowdahError if nobody offers it.
+    """Return the newest package of a release (``6.12``, ``newest``), fetched once. Raises HowdahError if no suite has
+    it.
 
-    ``for_modules``: the newest one whose headers can be used here, if there is one. A newer suite may have a later
-    version, whose headers do not run on this machine's Debian.
+    ``for_modules``: prefer the newest one whose headers can be used here. A newer suite may have a later version, but
+    its headers do not run on this machine's Debian.
     """
     archive = Archive(cache)
     offer = best(archive, "linux-image", release, cache, all_suites=True)
@@ -118,7 +119,7 @@ def provide_image(release: str, cache: Cache, progress: Progress, *, for_modules
         offer = _with_headers(archive, offer, release)
     key = f"{offer.package}_{offer.version}"
     if (broken := cache.find("image", key)) is not None and not any(broken.rglob("vmlinuz*")):
-        key += "_whole"  # what was fetched before its parts were known to be packages of their own
+        key += "_whole"  # an entry from before the kernel's parts became separate packages
 
     def unpack(directory: Path, log: Path) -> None:
         for number, part in enumerate(parts):
@@ -135,7 +136,7 @@ def provide_image(release: str, cache: Cache, progress: Progress, *, for_modules
 
 
 def _with_headers(archive: Archive, offer: Offer, release: str) -> Offer:
-    """The newest package of the offer's release whose headers are usable here; the offer itself where none is."""
+    """Return the newest package of the offer's release whose headers are usable here, otherwise the offer itself."""
     headers = {
         each.package.removeprefix("linux-headers-")
         for each in offers(archive, "linux-headers", offer.release, all_suites=False)
@@ -149,7 +150,7 @@ def _with_headers(archive: Archive, offer: Offer, release: str) -> Offer:
 
 
 def _parts(archive: Archive, offer: Offer) -> list[Offer]:
-    """Packages of the same version that together are the kernel: since 7.x its image, modules and configuration."""
+    """Return the packages that complete the kernel: since 7.x image, modules and configuration are separate ones."""
     said = archive.ask("show", f"{offer.package}={offer.version}")
     depends = re.search(r"^Depends: (.*)$", said, re.MULTILINE)
     names = _PART.findall(depends[1]) if depends else []
@@ -157,7 +158,7 @@ def _parts(archive: Archive, offer: Offer) -> list[Offer]:
 
 
 def image_in(root: Path, package: str, version: str, suite: str) -> ImagePackage:
-    """What an unpacked linux-image package holds. Raises HowdahError when it holds no kernel, or several."""
+    """Locate the kernel in an unpacked linux-image package. Raises HowdahError if it holds none, or several."""
     image = find_image(root, package)
     name = image.name.removeprefix("vmlinuz-") if image.name != "vmlinuz" else image.parent.name
     places = (root / "lib/modules" / name, root / "usr/lib/modules" / name)
@@ -179,7 +180,7 @@ def find_image(root: Path, package: str) -> Path:
 
 
 def headers_of(image: ImagePackage, cache: Cache) -> Path | None:
-    """The headers of that very kernel, to build modules for it; None where no suite usable here has them."""
+    """Return the headers for building modules for exactly this kernel; None if no suite usable here has them."""
     archive = Archive(cache)
     name = f"linux-headers-{image.release}"
     found = [
@@ -191,8 +192,10 @@ def headers_of(image: ImagePackage, cache: Cache) -> Path | None:
 
 
 def provide_header_tree(image: ImagePackage, cache: Cache) -> Path | None:
-    """``usr/src`` and ``lib/modules`` of the headers of that very kernel, to be laid into a root with programs of the
-    newest suite: its own programs need not run here. None where no suite has them."""
+    """Return ``usr/src`` and ``lib/modules`` of the headers for exactly this kernel; None if no suite has them.
+
+    They are for a root with programs of the newest suite, so the headers' own programs need not run here.
+    """
     archive = Archive(cache)
     name = f"linux-headers-{image.release}"
     usable = offers(archive, "linux-headers", _short(image.release), all_suites=True)
@@ -211,7 +214,7 @@ def _short(release: str) -> str:
 
 
 def unpacked_headers(archive: Archive, offer: Offer, cache: Cache) -> Path:
-    """What ``make -C modules KDIR=…`` takes."""
+    """Return the directory for ``make -C modules KDIR=…``."""
     key = f"{offer.package}_{offer.version}"
     entry = cache.build(
         "headers", key, lambda directory, log: _unpack_headers(archive, offer, directory, log, cache, key)
@@ -221,7 +224,7 @@ def unpacked_headers(archive: Archive, offer: Offer, cache: Cache) -> Path:
 
 def _unpack_headers(archive: Archive, offer: Offer, directory: Path, log: Path, cache: Cache, key: str) -> None:
     _fetch_headers(archive, offer, directory, log)
-    # The one absolute path in it.
+    # The makefile has the only absolute path.
     makefile = directory / "usr/src" / offer.package / "Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src/", f"{cache.path('headers', key)}/usr/src/"))
 

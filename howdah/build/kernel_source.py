@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a kernel's source comes from: a Debian ``linux-source-X`` package, with or without howdah's patches, or any
-tree the user names.
+"""Kernel sources: a Debian ``linux-source-X`` package, with or without howdah's patches, or any tree the user names.
 
-Of a tree the content counts: every file that a build could read, by what is in it. All files are read each time. No
-time stamp is trusted. So nothing a person does to a tree (an older version of a file checked out, a copy that keeps its
-times, an edit while a command runs) can pass for the tree of before. It takes a second or two, since only what a
-user-mode kernel is made of is read: see left-packed.txt for what is not.
+A tree is identified by content: by every file that a build could read. All files are read each time, and no time stamp
+is trusted, so that no change can go unnoticed (an older version checked out, a copy that preserves times, an edit while
+a command runs). It takes a second or two, because only files for a user-mode kernel are read: left-packed.txt lists the
+others.
 """
 
 from __future__ import annotations
@@ -28,30 +27,31 @@ from howdah.build.source_package import SourcePackage, find_package, newest_rele
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import HowdahError
 
-# tar patterns, one a line. A user-mode kernel has no hardware: of most drivers and of other machines' code only the
-# Kconfig files and Makefiles, which the rest of the tree includes, are needed. It saves a gigabyte of disk.
+# tar patterns, one per line. A user-mode kernel has no hardware: of most drivers and of other architectures it needs
+# only the Kconfig files and makefiles that the rest of the tree includes. This saves a gigabyte of disk.
 LEFT_PACKED = Path(__file__).with_name("left-packed.txt")
 
-FILE, PROGRAM, LINK = "f", "x", "l"  # a program is a file that may be executed
+FILE, PROGRAM, LINK = "f", "x", "l"  # a program is an executable file
 _GIT = ".git"
-_EDITORS = re.compile(r".*~|#.*#|\.#.*|\..*\.sw[a-z]")  # they come and go while a file is open
+# Temporary files of editors, which come and go while a file is open.
+_EDITORS = re.compile(r".*~|#.*#|\.#.*|\..*\.sw[a-z]")
 
 
 @dataclass(frozen=True)
 class TreeContent:
-    """``files`` maps names relative to ``root`` to what they are: ``f:SHA256``, ``x:SHA256`` or ``l:TARGET``."""
+    """``files`` maps names relative to ``root`` to their content: ``f:SHA256``, ``x:SHA256`` or ``l:TARGET``."""
 
     root: Path
     files: dict[str, str]
 
     @cached_property
     def sha256(self) -> str:
-        """Of names and contents; not of the place, nor of any time."""
+        """A digest of names and contents, independent of location and times."""
         return files_sha256(self.files)
 
 
 def files_sha256(files: dict[str, str]) -> str:
-    """Hash of names and contents as TreeContent has them."""
+    """Return a digest of names and contents in the form of TreeContent."""
     digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(os.fsencode(f"{name}\0{files[name]}\n"))
@@ -59,7 +59,7 @@ def files_sha256(files: dict[str, str]) -> str:
 
 
 def read_tree(root: Path) -> TreeContent:
-    """Read a tree. Raises HowdahError naming a file that cannot be read."""
+    """Read a tree. Raises HowdahError that names an unreadable file."""
     reader = _ArchiveReader(str(root))
     try:
         reader.directory("", (os.path.realpath(root),))
@@ -71,7 +71,7 @@ def read_tree(root: Path) -> TreeContent:
 
 
 def content_of(path: str, mode: int) -> tuple[str, bytes]:
-    """What a regular file is, as TreeContent has it, and its bytes."""
+    """Return a regular file's content in the form of TreeContent, and its bytes."""
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - 30 000 files: Path objects double the time
         data = file.readall()
     kind = PROGRAM if mode & 0o111 else FILE
@@ -85,7 +85,8 @@ class _ArchiveReader:
         self.files: dict[str, str] = {}
 
     def directory(self, name: str, above: tuple[str, ...]) -> None:
-        """``name`` is relative and ends with a slash, empty for the root; ``above`` are real paths, against loops."""
+        """Read a directory. ``name`` is relative and ends with a slash, empty for the root; ``above`` are the real
+        paths of its parents, to detect loops."""
         with os.scandir(f"{self.root}/{name}") as entries:
             for entry in entries:
                 if entry.name == _GIT or _EDITORS.fullmatch(entry.name):
@@ -98,11 +99,11 @@ class _ArchiveReader:
                     self._file(name + entry.name, entry)
 
     def _file(self, name: str, entry: os.DirEntry[str]) -> None:
-        with contextlib.suppress(FileNotFoundError):  # it was removed since the directory was read
+        with contextlib.suppress(FileNotFoundError):  # removed since the directory was read
             self.files[name] = content_of(entry.path, entry.stat().st_mode)[0]
 
     def _link(self, name: str, entry: os.DirEntry[str], above: tuple[str, ...]) -> None:
-        """A link within the tree stays one. What lies outside is content like any other file."""
+        """Record a link within the tree as a link, and the target of any other as ordinary content."""
         target = str(Path(entry.path).readlink())
         real = os.path.realpath(entry.path)
         stays = not target.startswith("/") and not _leads_out(name + target)
@@ -114,11 +115,11 @@ class _ArchiveReader:
             self.directory(f"{name}{entry.name}/", (*above, real))
         elif entry.is_file() and not is_left_packed(name, entry.name):
             self._file(name + entry.name, entry)
-        # Any other leads nowhere: there is nothing that a build could read.
+        # Any other link is broken: a build could not read it.
 
 
 def _leads_out(path: str) -> bool:
-    """Whether a path relative to the tree climbs above it on its way."""
+    """Return whether a path relative to the tree leaves it at any point."""
     depth = 0
     for part in path.split("/"):
         depth += -1 if part == ".." else part not in ("", ".")
@@ -134,15 +135,15 @@ def _patterns() -> re.Pattern[str]:
 
 
 def is_left_packed(directory: str, name: str) -> bool:
-    """Whether left-packed.txt leaves a file out. ``directory`` is relative to the tree and ends with a slash."""
+    """Return whether left-packed.txt excludes a file. ``directory`` is relative to the tree and ends with a slash."""
     _stem, dot, suffix = name.rpartition(".")
     return _is_left_packed(directory, dot + suffix if dot else "")
 
 
 @remembered
 def _is_left_packed(directory: str, suffix: str) -> bool:
-    # No pattern names more of a file than its suffix, so one answer serves all files of a directory that share it. The
-    # patterns are written for an archive in which everything lies in one directory.
+    # Patterns restrict a file's name by its suffix only, so one answer serves all files of a directory with the suffix.
+    # They are written for an archive whose files are all in one directory.
     return _patterns().match(f"linux/{directory}any{suffix}") is not None
 
 
@@ -153,11 +154,11 @@ _LINE = re.compile(r"(?P<release>\d+\.\d+)\s+(?P<what>\S.*)")
 
 @dataclass(frozen=True)
 class PatchSet:
-    """Patches of our own for a Debian kernel's source: ``debian-6.12+of-2007`` is debian-6.12 with those of one
-    directory of ``patches/``. Its ``about.txt`` names the release and says in a line what they do.
+    """A set of howdah's patches for a Debian kernel's source: ``debian-6.12+of-2007`` is debian-6.12 with those in one
+    directory of ``patches/``. Its ``about.txt`` names the release and describes the patches in a line.
 
-    ``release`` is what the patches were written for, ``files`` are in the order in which they are applied: that of
-    their names.
+    ``release`` is the one for which the patches were written; ``files`` are in the order of application, sorted by
+    name.
     """
 
     name: str
@@ -172,17 +173,18 @@ class PatchSet:
 
     @property
     def key(self) -> str:
-        """Changes when the patches do, and with their order."""
+        """A key that changes with the patches and their order."""
         return content_key(self.name, *(file_sha256(file) for file in self.files))
 
 
 def patch_sets(directory: Path = PATCHES) -> dict[str, PatchSet]:
-    """Every set by its name."""
+    """Return every set by name."""
     return {about.parent.name: _read(about) for about in sorted(directory.glob(f"*/{_ABOUT}"))}
 
 
 def find_patches(name: str, release: str, kernel: str) -> PatchSet:
-    """The set called ``name`` for ``release`` of Debian's source. Raises HowdahError naming the kernels there are."""
+    """Return the set ``name`` for ``release`` of Debian's source. Raises HowdahError that lists the kernels with
+    patches."""
     known = patch_sets()
     found = known.get(name)
     hint = f"the kernels with patches: {', '.join(each.kernel for each in known.values())}"
@@ -213,11 +215,11 @@ _TREE_FILES = ("Makefile", "Kconfig", "arch/um/Makefile", "net/ipv4/tcp.c")
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A source that exists. ``key`` changes when its content does; ``description`` goes into run.json.
+    """An existing source. ``key`` changes with its content; ``description`` goes into run.json.
 
-    It is either an ``archive`` (a .tar.xz of a package), to which ``patches`` belong, or a ``tree`` with its
-    ``content``. ``release`` is the kernel's
-    version as numbers, (6, 12); empty where the tree does not tell, which counts as newer than all.
+    It is either an ``archive`` (a .tar.xz of a package), optionally with ``patches``, or a ``tree`` with its
+    ``content``. ``release`` is the kernel's version as numbers, (6, 12); empty if a tree does not say, which counts as
+    newer than all.
     """
 
     name: str
@@ -231,9 +233,9 @@ class KernelSource:
 
 
 def release_of(kernel: str) -> tuple[str, PatchSet | None] | None:
-    """Release and patches of a kernel that has a name of its own, as ``("6.12", None)`` for debian-6.12.
+    """Return release and patches of a kernel with a fixed name: ``("6.12", None)`` for debian-6.12.
 
-    None for a tree, and for debian-newest, which is another one each month.
+    None for a tree, and for debian-newest, which changes every month.
     """
     match = _DEBIAN.fullmatch(kernel)
     if not match or match[1] == _NEWEST:
@@ -245,7 +247,7 @@ def find_source(kernel: str, cache: Cache | None = None) -> KernelSource:
     """Resolve ``debian-6.12`` (also ``6.12``, ``linux-source-6.12``), the same with a set of patches
     (``debian-6.12+of-2007``), ``debian-newest`` or the path of a kernel tree.
 
-    Only what is on this machine is found. Raises HowdahError naming what is wrong with it.
+    Only sources on this machine are found. Raises HowdahError that says what is wrong.
     """
     match = _DEBIAN.fullmatch(kernel)
     if not match:
@@ -262,21 +264,21 @@ def find_source(kernel: str, cache: Cache | None = None) -> KernelSource:
 
 
 def provide_source(kernel: str, progress: Progress, cache: Cache) -> KernelSource:
-    """The same, with a Debian package fetched when it is not here.
+    """Resolve a kernel as ``find_source`` does, fetching a Debian package that is not here.
 
-    Raises UnsupportedKernelError when no suite offers it, HowdahError when it cannot be fetched.
+    Raises UnsupportedKernelError if no suite has it, HowdahError if it cannot be fetched.
     """
     match = _DEBIAN.fullmatch(kernel)
     if not match:
         return _tree(Path(kernel).expanduser())
     release = provide_newest(cache, progress) if match[1] == _NEWEST else match[1]
     if match[2] is not None:
-        find_patches(match[2], release, kernel)  # before anything is fetched
+        find_patches(match[2], release, kernel)  # fail before anything is fetched
     return _of_package(provide_package(release, cache, progress), match[2])
 
 
 def _of_package(package: SourcePackage, patched: str | None) -> KernelSource:
-    # Not where it lies or whence it came: the same package, installed or fetched, is the same kernel.
+    # The key ignores location and origin: the same package, installed or fetched, is the same kernel.
     key = content_key(package.name, package.version, str(package.archive.stat().st_size))
     description = f"{package.name} {package.version}"
     release = release_order(package.release)
@@ -332,7 +334,7 @@ def _version(tree: Path) -> str:
 
 
 def _revision(tree: Path, content: TreeContent) -> str:
-    """The revision in words, and the content's hash where no revision tells it."""
+    """Describe the revision, with the content's hash if there is no revision or the tree was modified."""
     revision = _git(tree, "rev-parse", "HEAD")
     if revision is None or not (tree / ".git").exists():
         return f"(no git, files {content.sha256[:12]})"
@@ -341,12 +343,12 @@ def _revision(tree: Path, content: TreeContent) -> str:
 
 
 def git_environment() -> dict[str, str]:
-    """For a git that works on a directory of howdah's, though a hook of another repository may have started us."""
+    """Return the environment for running git on another repository, even from within a git hook."""
     return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 
 
 def _git(tree: Path, *arguments: str) -> str | None:
-    # Not to lock: otherwise git writes what it learned of the files into the index, which is the person's.
+    # Without locks: otherwise git would write what it learned about files into the user's index.
     environment = git_environment()
     try:
         answer = subprocess.run(
@@ -363,6 +365,6 @@ def _git(tree: Path, *arguments: str) -> str | None:
 
 
 def unpack_command(archive: Path, into: Path) -> list[str]:
-    """The command that unpacks a package's archive without what a user-mode kernel never compiles."""
+    """Return the command that unpacks a package's archive without files that a user-mode kernel never compiles."""
     options = ["--strip-components=1", "--no-same-owner", f"--exclude-from={LEFT_PACKED}"]
     return ["tar", "-xJf", str(archive), "-C", str(into), *options]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A directory of module sources through Kbuild, so that each module fails alone: those that do not build are left out.
+"""Builds a directory of module sources with Kbuild so that each module fails alone.
 
-Kbuild links nothing while one object is missing. So the build is asked to go on where it can, what failed is read from
-its output, and the next attempt leaves those modules out, until what remains builds.
+Kbuild links nothing while one object is missing. Therefore the build continues after errors (make -k), the failed
+modules are read from its output, and the next attempt leaves those out, until the rest builds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WARNING = re.compile(
 
 @dataclass(frozen=True)
 class Oversized:
-    """``object`` is the object file's path; ``file`` and ``line`` are where it is used."""
+    """A struct too long for its area. ``object`` is the object file's path; ``file`` and ``line`` say where it is."""
 
     object: str
     file: str
@@ -49,14 +49,14 @@ def private_header() -> bytes:
 
 
 def oversized(build: Path, directory: Path, sandbox: Sandbox | None = None) -> Iterator[Oversized]:
-    """The first use of a struct that does not fit, of each source below ``directory`` that Kbuild has compiled.
+    """Yield, for each source below ``directory`` that Kbuild has compiled, the first use of a struct that does not fit.
 
-    What a congestion control keeps in a socket has ICSK_CA_PRIV_SIZE bytes, and TCP's own state behind. Kernel code
-    checks that with BUILD_BUG_ON(), where its author thinks of it. Here each source is compiled once more, to nothing:
-    as Kbuild did it, but with an inet_csk_ca() of which the compiler knows how long the area is (private.h).
+    A congestion control's state in a socket has ICSK_CA_PRIV_SIZE bytes, followed by TCP's own state. Kernel code
+    checks the size with BUILD_BUG_ON(), if its author remembers to. Here each source is compiled once more without
+    output, as Kbuild did it, but with an inet_csk_ca() that tells the compiler the length of the area (private.h).
 
-    ``build`` is where the kernel's make ran the compiler. What it ran is written in ``directory``, where a makefile may
-    write as well: of a stranger's modules it runs in their ``sandbox``.
+    ``build`` is the directory in which the kernel's make ran the compiler. The compiler's command is read from files in
+    ``directory``, which a makefile may have written: for a stranger's modules it runs in their ``sandbox``.
     """
     for record in sorted(directory.rglob(".*.o.cmd")):
         found = _COMMAND.match(record.read_text(encoding="utf-8", errors="replace").partition("\n")[0])
@@ -87,10 +87,10 @@ def oversized(build: Path, directory: Path, sandbox: Sandbox | None = None) -> I
                 break
 
 
-# What modules are built for.
+# A kernel for which modules are built.
 Target = Kernel | StockKernel
 
-SYMBOLS = "Module.symvers"  # where Kbuild leaves what the modules export, for modules built after them
+SYMBOLS = "Module.symvers"  # Kbuild's list of the modules' exports, for modules built later
 _LISTED = re.compile(r"^howdah-module (?P<module>\S+) =(?P<parts>.*)$")
 _STOPPED = re.compile(r"^make\S*: \*\*\* \[(?:[^]]*: )?(?P<object>\S+\.o)\] Error")
 _UNDEFINED = re.compile(r'^ERROR: modpost: "(?P<symbol>[^"]+)" \[(?P<module>\S+)\.ko\] undefined')
@@ -101,7 +101,7 @@ _SAY_LICENCE = 'TCP\'s functions are for modules that say MODULE_LICENSE("GPL");
 _QUOTED_LINES = 6
 _MAKEFILES = ("Kbuild", "Makefile")
 
-# Behind the directory's own Kbuild: say which objects make up each module, and leave out.
+# Appended to the directory's own Kbuild: print the objects of each module, and leave modules out.
 _TRAILER = """
 $(foreach module,$(obj-m),$(info howdah-module $(module) = $($(module:.o=-y)) $($(module:.o=-objs))))
 obj-m := $(filter-out $(HOWDAH_LEFT_OUT),$(obj-m))
@@ -110,7 +110,7 @@ obj-m := $(filter-out $(HOWDAH_LEFT_OUT),$(obj-m))
 
 @dataclass(frozen=True)
 class ModuleFailure:
-    """A module that does not build. ``file`` is relative to its sources where a line is to blame, else None."""
+    """A module that does not build. ``file`` is relative to its sources if a line is to blame, otherwise None."""
 
     module: str
     what: str
@@ -119,8 +119,8 @@ class ModuleFailure:
     said: str
 
     def error(self, source: Path, place: str = ".") -> HowdahError:
-        """As its author reads it; ``source`` is the .c file or the directory that was named, and lay
-        in ``place`` of the build."""
+        """Return the error for the module's author; ``source`` is the .c file or directory that the user named, and
+        ``place`` its location in the build."""
         directory = source if source.is_dir() else source.parent
         where = str(source)
         if self.file is not None:
@@ -138,61 +138,73 @@ def build_directory(
     flags: str = "",
     sandbox: Sandbox | None = None,
 ) -> list[ModuleFailure]:
-    """Build the modules whose sources and Kbuild (or Makefile) are in ``directory``; returns those that do not build.
+    """Build the modules whose sources and Kbuild (or Makefile) are in ``directory``; return those that do not build.
 
-    ``symbols`` is a Module.symvers of modules they may use, ``flags`` are the compiler's beside theirs; ``sandbox`` is
-    where a stranger's are built. Raises HowdahError when it is not a module's fault.
+    ``symbols`` is a Module.symvers of modules that they may use, ``flags`` are additional compiler flags; ``sandbox``
+    is for a stranger's modules. Raises HowdahError for a failure that no single module causes.
     """
     makefile = next(place for name in ("Kbuild", "Makefile") if (place := directory / name).is_file())
     with makefile.open("a", encoding="utf-8") as file:
         file.write(_TRAILER + (f"ccflags-y += {flags}\n" if flags else ""))
-    # GNU make 4.3 sorts the output of jobs in /tmp, whatever TMPDIR says, and crashes where it may not.
-    parallel = [] if sandbox else ["-Otarget", f"-j{len(os.sched_getaffinity(0))}"]
-    # What a module says of its files would otherwise differ between two builds of it. The last map is asked first.
-    maps = f"-ffile-prefix-map={directory}=. -ffile-prefix-map={directory}/="
-    options = ["-k", *parallel, f"M={directory}", f"KCFLAGS={maps}"]
-    if symbols:
-        options.append(f"KBUILD_EXTRA_SYMBOLS={symbols}")
+    options = _make_options(directory, symbols, parallel=sandbox is None)
     failures: dict[str, ModuleFailure] = {}
-    made: set[str] = set()
+    generated: set[str] = set()
     while True:
-        already = log.stat().st_size if log.exists() else 0
-        left_out = f"HOWDAH_LEFT_OUT={' '.join(failures)}"
-        command = kernel.make(*options, left_out, "modules")
-        try:
-            run_logged(command, log, launcher=launcher, sandbox=sandbox, inherit=INHERITED)
-        except CommandFailedError as error:
-            with log.open(encoding="utf-8", errors="replace") as file:
-                file.seek(already)
-                lines = [line.replace(f"{directory}/", "") for line in file.read().splitlines()]
-            if headers := _headers_to_make(lines, directory, made):
-                made |= headers
-                _make_headers(headers, directory, log, launcher, sandbox)
-                continue
-            found = dict(blame(lines, kernel.release, directory, failures))
-            if not found:
-                raise HowdahError(
-                    f"modules do not build against kernel {kernel.release}: " + " / ".join(error.tail[-4:]),
-                    where=str(makefile.name),
-                    hint=f"The full output is in {log}",
-                ) from error
-            failures |= found
-            if all(match["module"] in failures for line in lines if (match := _LISTED.match(line))):
-                return list(failures.values())
-        else:
+        command = kernel.make(*options, f"HOWDAH_LEFT_OUT={' '.join(failures)}", "modules")
+        failed = _attempt(command, directory, log, launcher, sandbox)
+        if failed is None:
+            return list(failures.values())
+        error, lines = failed
+        if headers := _headers_to_make(lines, directory, generated):
+            generated |= headers
+            _make_headers(headers, directory, log, launcher, sandbox)
+            continue
+        found = dict(blame(lines, kernel.release, directory, failures))
+        if not found:
+            raise HowdahError(
+                f"modules do not build against kernel {kernel.release}: " + " / ".join(error.tail[-4:]),
+                where=str(makefile.name),
+                hint=f"The full output is in {log}",
+            ) from error
+        failures |= found
+        every_module_failed = all(match["module"] in failures for line in lines if (match := _LISTED.match(line)))
+        if every_module_failed:
             return list(failures.values())
 
 
-def _headers_to_make(lines: list[str], directory: Path, made: set[str]) -> set[str]:
-    """Files that the sources include, are not there, and for which the directory's Makefile has a rule."""
-    missing = {match[1] for line in lines if (match := _MISSING.search(line))} - made
+def _make_options(directory: Path, symbols: Path | None, *, parallel: bool) -> list[str]:
+    # GNU make 4.3 sorts the output of jobs in /tmp, whatever TMPDIR says, and crashes in a sandbox, which denies it.
+    jobs = ["-Otarget", f"-j{len(os.sched_getaffinity(0))}"] if parallel else []
+    # Without these maps a module's file names would differ between two builds. The last map has precedence.
+    maps = f"-ffile-prefix-map={directory}=. -ffile-prefix-map={directory}/="
+    exports = [f"KBUILD_EXTRA_SYMBOLS={symbols}"] if symbols else []
+    return ["-k", *jobs, f"M={directory}", f"KCFLAGS={maps}", *exports]
+
+
+def _attempt(
+    command: list[str], directory: Path, log: Path, launcher: Path, sandbox: Sandbox | None
+) -> tuple[CommandFailedError, list[str]] | None:
+    """Run make. If it fails, return the error and the lines of this attempt, with names relative to ``directory``."""
+    already = log.stat().st_size if log.exists() else 0
+    try:
+        run_logged(command, log, launcher=launcher, sandbox=sandbox, inherit=INHERITED)
+    except CommandFailedError as error:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            file.seek(already)
+            return error, [line.replace(f"{directory}/", "") for line in file.read().splitlines()]
+    return None
+
+
+def _headers_to_make(lines: list[str], directory: Path, generated: set[str]) -> set[str]:
+    """Return missing headers, not yet generated, for which the directory's Makefile has a rule."""
+    missing = {match[1] for line in lines if (match := _MISSING.search(line))} - generated
     makefiles = [directory / name for name in _MAKEFILES if (directory / name).is_file()]
     rules = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in makefiles)
     return {name for name in missing if re.search(rf"^[^\t#=\n]*(?<![\w.]){re.escape(name)}\s*:(?!=)", rules, re.M)}
 
 
 def _make_headers(headers: set[str], directory: Path, log: Path, launcher: Path, sandbox: Sandbox | None) -> None:
-    """By the rule of the module's own Makefile, in the copy. Where that fails, the compiler says what is missing."""
+    """Generate headers by rules of the module's own Makefile, in the copy. If that fails, the compiler reports them."""
     makefile = "Makefile" if (directory / "Makefile").is_file() else "Kbuild"
     command = ["make", "-C", str(directory), "-f", makefile, *sorted(headers)]
     with contextlib.suppress(CommandFailedError):
@@ -200,7 +212,7 @@ def _make_headers(headers: set[str], directory: Path, log: Path, launcher: Path,
 
 
 def check_built(kernel: Target, directory: Path, sandbox: Sandbox | None = None) -> Iterator[tuple[str, ModuleFailure]]:
-    """What is wrong with modules of a person that did build, by their object files."""
+    """Yield what is wrong with a user's modules that did build, by their object files."""
     for found in oversized(kernel.build_dir, directory, sandbox):
         for listing in directory.rglob("*.mod"):
             if found.object in listing.read_text(encoding="utf-8").split():
@@ -218,7 +230,7 @@ def check_built(kernel: Target, directory: Path, sandbox: Sandbox | None = None)
 def blame(
     lines: list[str], release: str, directory: Path, earlier: dict[str, ModuleFailure]
 ) -> Iterator[tuple[str, ModuleFailure]]:
-    """Modules (as their object files) that one attempt's output says cannot be built, and why; each once."""
+    """Yield modules (as their object files) that cannot be built according to one attempt's output, with the reason."""
     parts: dict[str, list[str]] = {}
     for line in lines:
         listed = _LISTED.match(line)
@@ -240,7 +252,7 @@ def blame(
 
 
 def _name(module: str) -> str:
-    """As the person who wrote it calls it."""
+    """Return the module's name as its author wrote it."""
     return Path(module).stem.removeprefix(OWN_PREFIX).replace("-", "_")
 
 
@@ -248,7 +260,8 @@ def _compiler_failure(module: str, lines: list[str], release: str, directory: Pa
     name = _name(module)
 
     def is_own(file: str) -> bool:
-        """The kernel's headers have absolute names or, where it was built in its tree, such as ./include/net/tcp.h."""
+        """Return whether a file is the author's. Names of the kernel's headers are absolute or, for a kernel built in
+        its tree, such as ./include/net/tcp.h."""
         return not Path(file).is_absolute() and (not file.startswith("./") or (directory / file).is_file())
 
     error = first_error(lines, is_own)
@@ -263,7 +276,7 @@ def _compiler_failure(module: str, lines: list[str], release: str, directory: Pa
 def _unlinked(
     lines: list[str], release: str, directory: Path, parts: dict[str, list[str]], earlier: dict[str, ModuleFailure]
 ) -> Iterator[tuple[str, ModuleFailure]]:
-    """What modpost refuses: symbols that nothing exports, and whatever else it names a module for."""
+    """Yield the modules that modpost rejects: for symbols that nothing exports, or for any other reason."""
     undefined: dict[str, list[str]] = {}
     others: dict[str, str] = {}
     for line in lines:
@@ -289,7 +302,7 @@ def _unlinked(
 
 
 def _first_use(symbols: list[str], directory: Path, objects: list[str]) -> tuple[str | None, int | None]:
-    """Where sources of a module use one of the symbols first: not a comment, and not only its declaration."""
+    """Return the first use of one of the symbols in a module's sources, ignoring comments and pure declarations."""
     named = re.compile(rf"\b(?:{'|'.join(map(re.escape, symbols))})\b")
     passed_over = re.compile(rf"\s*(?:/\*|\*|//)|\w[\w\s*]*{named.pattern}\s*\([^{{]*\)\s*;\s*$")
     for made_of in objects if symbols else []:
@@ -305,7 +318,7 @@ def _first_use(symbols: list[str], directory: Path, objects: list[str]) -> tuple
 def _provider(
     symbols: list[str], directory: Path, parts: dict[str, list[str]], earlier: dict[str, ModuleFailure]
 ) -> ModuleFailure | None:
-    """The module left out before whose sources export one of the symbols."""
+    """Return the previously failed module whose sources export one of the symbols."""
     exports = re.compile(rf"^EXPORT_SYMBOL(?:_GPL)?\((?:{'|'.join(map(re.escape, symbols))})\)", re.MULTILINE)
     for module, failure in earlier.items():
         for made_of in (module, *parts.get(module, [])):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of a person's module, laid out as a directory that Kbuild builds: with all that they include.
+"""Lays out the sources of a user's module, with all included files, as a directory for Kbuild.
 
-Headers keep their places relative to what includes them, also those above it (``#include "../mine.h"``); directories
-above get plain names, because make cannot name one with a space in it.
+Headers keep their locations relative to the files that include them, also above (``#include "../mine.h"``); directories
+above are renamed, because make cannot handle a name with a space.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _REGISTERS = b"tcp_register_congestion_control"
 _REPLACE = tuple(Path(__file__).with_name(name) for name in ("replace.c", "replace.h"))
 _INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include[ \t]+\"([^\"\n]+)\"", re.MULTILINE)
 _MOST_HEADERS = 4000
-# A real kernel's code has no floating point: with these, such code does not link. A user-mode kernel takes it.
+# A real kernel has no floating point: with these flags such code does not link. A user-mode kernel would accept it.
 _NO_FLOATING_POINT = "-mno-sse -mno-mmx -mno-80387 -msoft-float"
 
 
 @dataclass(frozen=True)
 class Extras:
-    """What a profile says beside a module's file: directories of headers, macros, further sources."""
+    """A profile's additions to a module's file: directories of headers, macros, further sources."""
 
     include: Sequence[Path] = ()
     define: Mapping[str, str] = field(default_factory=dict)
     sources: Sequence[Path] = ()
 
     def flags(self, included: Sequence[str]) -> str:
-        """For Kbuild; ``included`` are the places of the directories of headers in the build."""
+        """Return flags for Kbuild; ``included`` are the locations of the header directories in the build."""
         macros = [f"'-D{name}={value}'" if value else f"-D{name}" for name, value in self.define.items()]
         return " ".join([_NO_FLOATING_POINT, *(f"-I{place}" for place in included), *macros])
 
@@ -48,7 +48,7 @@ NO_EXTRAS = Extras()
 
 
 def extras_of(plan: Plan) -> dict[str, Extras]:
-    """By the path of the module's file."""
+    """Return a plan's extras by the path of the module's file."""
     return {
         path: Extras(tuple(map(Path, build.include)), build.define, tuple(map(Path, build.sources)))
         for path, build in plan.module_builds.items()
@@ -57,8 +57,9 @@ def extras_of(plan: Plan) -> dict[str, Extras]:
 
 @dataclass(frozen=True)
 class Sources:
-    """``files`` by their names in the build; ``kbuild`` is written into it, ``flags`` behind its own makefile's, which
-    is in ``place``. ``here`` is the way from there to a person's file."""
+    """The layout of a build. ``files`` maps names in the build to files; ``kbuild`` is written into it; ``flags`` are
+    appended to the flags of the module's own makefile, which is in ``place``. ``here`` leads from the build's root to
+    the user's file."""
 
     files: dict[Path, Path]
     kbuild: str | None = None
@@ -68,7 +69,8 @@ class Sources:
 
 
 def directory_sources(source: Path, extras: Extras) -> Sources:
-    """All files of a directory: a rule of its Makefile may need any. It lies as deep as its includes from above ask."""
+    """Lay out all files of a directory: a rule of its Makefile may need any. Its depth is that of its includes from
+    above."""
     mine = [path for path in sorted(source.rglob("*")) if _may_be_needed(path.relative_to(source), path)]
     if (size := sum(path.stat().st_size for path in mine)) > _MOST_BYTES:
         what = f"the directory has {size // 2**20} MiB, more than the {_MOST_BYTES // 2**20} of a module's sources"
@@ -92,10 +94,10 @@ def _may_be_needed(name: Path, path: Path) -> bool:
 
 
 def file_sources(source: Path, extras: Extras) -> Sources:
-    """A directory for one .c file and what belongs to it.
+    """Lay out one .c file and what belongs to it.
 
-    One that registers a congestion control itself becomes a module of another name than its file's, since the kernel
-    loads no tcp_cubic beside a built-in one. It is linked with what puts it in place of the built-in one.
+    A file that itself registers a congestion control becomes a module with another name, since the kernel loads no
+    tcp_cubic beside a built-in one. It is linked with code that replaces the built-in one.
     """
     beside = sorted(source.parent.glob("*.h"))
     code = [source, *extras.sources]
@@ -126,7 +128,8 @@ def file_sources(source: Path, extras: Extras) -> Sources:
 
 
 def shared_files() -> dict[Path, Path]:
-    """The project's own headers and flags, copied: a compiler flag cannot name a checkout with a space in its path."""
+    """Return the project's own headers and flags, for copying: a compiler flag cannot name a checkout with a space in
+    its path."""
     shared = sorted((MODULES / "include").rglob("*.h"))
     files = {path.relative_to(MODULES): path for path in shared}
     kbuild = MODULES / "Kbuild"
@@ -134,7 +137,7 @@ def shared_files() -> dict[Path, Path]:
 
 
 def included_directories(extras: Extras) -> tuple[dict[Path, Path], list[str]]:
-    """Headers of the directories of ``include``, and their places in the build."""
+    """Return the headers in the directories of ``include``, and the locations of these directories in the build."""
     files: dict[Path, Path] = {}
     places = []
     for number, directory in enumerate(extras.include):
@@ -149,7 +152,7 @@ def included_directories(extras: Extras) -> tuple[dict[Path, Path], list[str]]:
 
 
 def _included(code: Sequence[Path]) -> Iterator[Path]:
-    """Files that the code includes by a path of their own from where it stands, and those that these include."""
+    """Yield the files that the code includes by relative path, transitively."""
     seen = {_absolute(path) for path in code}
     waiting = [_absolute(path) for path in code]
     while waiting:
@@ -163,13 +166,13 @@ def _included(code: Sequence[Path]) -> Iterator[Path]:
 
 
 def _below(names: Mapping[Path, str]) -> tuple[dict[Path, Path], str]:
-    """Names in the build of files with names relative to a directory, and how deep this lies there: as deep as the
-    names that are above it ask for."""
+    """Return names in the build for files given relative to a directory, and the location of that directory: as deep as
+    the names above it require."""
     above = max((Path(name).parts.count(os.pardir) for name in names.values()), default=0)
     place = Path(*["d"] * above)
     return {Path(os.path.normpath(place / name)): path for path, name in names.items()}, str(place)
 
 
 def _absolute(path: Path) -> Path:
-    """Without its dots; links stay, as the compiler follows the names that it is given."""
+    """Return an absolute path without dots; links stay, because the compiler also resolves names through them."""
     return Path(os.path.abspath(path))  # noqa: PTH100

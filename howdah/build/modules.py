@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel modules, the project's own and the user's, built against the kernel a run uses."""
+"""Kernel modules, the project's own and the user's, built against the kernel of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.module_build import SYMBOLS, ModuleFailure, Target, build_directory, check_built, private_header
 from howdah.build.module_sources import NO_EXTRAS, Extras, Sources, directory_sources, file_sources
-from howdah.build.supervise import mark, sandbox_of
+from howdah.build.supervise import Sandbox, mark, sandbox_of
 from howdah.build.supply import supplied
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
@@ -33,21 +33,20 @@ PROJECT_MODULES = MODULES
 _SOURCES = (".c", ".h", ".S")
 _MAKEFILES = ("Kbuild", "Makefile")
 _FAILURES = "failures.json"
-_CHECKS = "1"  # part of the key of a person's modules: raise it when what is checked of them changes
+_CHECKS = "1"  # part of the key of a user's modules: raise it when their checks change
 _LAYOUT = "4"  # part of every key: raise it when the files of an entry change
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BUILD_ANEW = "Name its .c file instead, or build or copy it again."
-# What the agent records of a profile's own modules alone (howdah/agent/own.py).
+# Fields that the agent records only for a profile's own modules (howdah/agent/own.py).
 _OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most")
 
 
 @dataclass(frozen=True)
 class Module:
-    """A built module. ``srcversion`` is the kernel's hash of its sources (null when the kernel made none).
+    """A built module. ``srcversion`` is the kernel's hash of its sources (null if the kernel computed none).
 
-    ``name`` is that of its file, by which plans ask for it, and ``loaded_as`` what the kernel calls it. ``depends``
-    names the modules whose symbols it uses, as the kernel does; ``source`` is the .c file or the directory it was made
-    of.
+    ``name`` is its file's name, used by plans, and ``loaded_as`` the kernel's name for it. ``depends`` lists the
+    kernel's names of the modules whose symbols it uses; ``source`` is the .c file or directory from which it was built.
     """
 
     name: str
@@ -63,19 +62,20 @@ class Module:
 
     @cached_property
     def identity(self) -> str:
-        """Differs between two modules that may behave differently, as ``srcversion`` need not: it knows neither flags
-        nor headers of another directory."""
+        """A digest that differs between modules that may behave differently; ``srcversion`` may not, because it ignores
+        flags and headers of other directories."""
         return file_sha256(self.file)
 
     def described(self, loaded: ModuleRecord | None) -> ModuleOrigin:
-        """For run.json; ``loaded`` is what the agent recorded of it (agent.json, ``modules``)."""
+        """Return its entry in run.json; ``loaded`` is the agent's record of it (agent.json, ``modules``)."""
         own: dict[str, Any] = {}
         if loaded is not None and loaded.loaded_as is not None:
             own = {name: getattr(loaded, name) for name in _OWN_FACTS}
         if loaded is not None and loaded.programs is not None:
             own["programs"] = loaded.programs
         parameters = {} if loaded is None else loaded.parameters
-        return ModuleOrigin(srcversion=self.srcversion, source=self.source, parameters=parameters, **own)
+        said = {"srcversion": self.srcversion, "source": self.source, "sha256": self.identity}
+        return ModuleOrigin(**said, parameters=parameters, **own)
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,10 @@ class ModuleSet:
     def choose(
         self, names: Iterable[str] | None, algorithms: Iterable[str] = (), beside: Iterable[str] = ()
     ) -> list[Module]:
-        """The named modules (None: all that built) and those they need, each behind what it depends on; those of
-        ``beside`` that built; and of the kernel's own what it would load for ``algorithms``, by its rule for their
-        names (tcp_NAME).
+        """Return the named modules (None: all that built) and their dependencies, in the order of loading.
 
-        Raises HowdahError saying why one of them did not build, or that there is no such module.
+        Adds those of ``beside`` that built, and the kernel's own modules that it would load for ``algorithms`` by its
+        naming rule (tcp_NAME). Raises HowdahError for a module that does not exist or did not build.
         """
         chosen: dict[str, Module] = {}
         for name in self.built if names is None else names:
@@ -109,9 +108,9 @@ class ModuleSet:
         return list(chosen.values())
 
     def unused(self, wanted: Iterable[str], needed: Collection[str]) -> list[HowdahError]:
-        """Why those of the ``wanted`` files did not build that no run needs.
+        """Return the errors of the ``wanted`` files that did not build and that no run needs.
 
-        A run that needs one fails with the same words; where none does, nobody else would tell.
+        A run that needs a module fails with the same error; without such a run the error would go unreported.
         """
         names = (module_name(Path(item)) for item in wanted)
         return [self.failed[name] for name in names if name in self.failed and name not in needed]
@@ -128,7 +127,7 @@ class ModuleSet:
             )
         called = {one.loaded_as: one.name for one in self.built.values()}
         for needed in module.depends:
-            if needed in called or needed in self.failed:  # else it is part of the kernel
+            if needed in called or needed in self.failed:  # otherwise it is part of the kernel
                 self._add(called.get(needed, needed), chosen)
         chosen[module.name] = module
 
@@ -140,11 +139,11 @@ def provide_modules(
     cache: Cache | None = None,
     extras: Mapping[str, Extras] = MappingProxyType({}),
 ) -> ModuleSet:
-    """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, .ko files, or BPF.
+    """Build the project's modules and the ``wanted`` ones: C files, directories with a Kbuild, .ko files, or BPF.
 
-    A wanted one takes the place of the project's of the same name. What is not a module of this kernel, does not
-    compile or link, or has the name of another one fails alone; ready ones fail before anything is compiled. ``extras``
-    are what the profile says beside the file of a wanted one.
+    A wanted one replaces the project's of the same name. One that is not a module for this kernel, does not compile or
+    link, or has the name of another fails alone; ready-made ones fail before anything is compiled. ``extras`` are the
+    profile's additions by the path of a wanted one.
     """
     cache = cache or Cache()
     own = ModuleSet({}, {})
@@ -176,7 +175,7 @@ def _provide_alone(
     found: ModuleSet,
     extras: Extras = NO_EXTRAS,
 ) -> None:
-    """What is wrong with the source as a whole is of its own module alone."""
+    """Build a source; an error about it as a whole counts as the failure of its own module."""
     try:
         _provide(kernel, source, progress, cache, symbols, found, extras)
     except HowdahError as error:
@@ -192,7 +191,7 @@ def _provide(
     found: ModuleSet,
     extras: Extras = NO_EXTRAS,
 ) -> Path | None:
-    """Add the modules of a source to ``found``; returns their entry of the cache, if they have one."""
+    """Add the modules of a source to ``found``; return their entry of the cache, if they have one."""
     if not source.exists():
         raise HowdahError("there is no such module", where=str(source))
     if is_bpf(source):
@@ -251,26 +250,18 @@ def _build(
     cache: Cache,
     symbols: Path | None,
 ) -> Path:
-    is_own = source != PROJECT_MODULES
-    if not is_own:
+    is_users = source != PROJECT_MODULES
+    if not is_users:
         given = supplied("module", modules_recipe(kernel, what), cache)
         if given is not None:
             return given
-    built_against = [kernel.interface] if kernel.interface else [kernel.key, kernel.image_sha256]
-    parts: list[str | bytes] = [_LAYOUT, *built_against, what.kbuild or "", *filter(None, [what.flags])]
-    if is_own:
-        parts += [_CHECKS, private_header(), *mark()]
-    if symbols:
-        parts.append(symbols.parent.name)
-    for name, path in what.files.items():
-        parts += [str(name), path.read_bytes()]
     tools = build_tools(cache)
     label = "modules of howdah" if source == PROJECT_MODULES else f"module {source.name}"
 
     def compile_all(directory: Path, log: Path) -> None:
         progress(label, 0, 1)
         read = [*kernel.places, *([symbols.parent] if symbols else [])]
-        sandbox = sandbox_of(directory, tools.launch, [directory], read) if is_own else None
+        sandbox = sandbox_of(directory, tools.launch, [directory], read) if is_users else None
         for name, path in what.files.items():
             if sandbox:
                 sandbox.require_file(path)
@@ -280,30 +271,49 @@ def _build(
             (directory / "Kbuild").write_text(what.kbuild)
         built_in = directory / what.place
         failures = build_directory(kernel, built_in, log, tools.launch, symbols, what.flags, sandbox)
-        if is_own:
-            for module, failure in check_built(kernel, built_in, sandbox):
-                failures.append(failure)
-                for file in built_in.rglob("*.ko"):
-                    if file.stem.removeprefix(OWN_PREFIX).replace("-", "_") == module:
-                        file.unlink()
+        if is_users:
+            failures += _check(kernel, built_in, sandbox)
         _keep_results(directory)
         if not failures and not list(directory.glob("*.ko")):
             raise HowdahError("its Kbuild names no module (obj-m)", where=str(source))
         (directory / _FAILURES).write_text(json.dumps([asdict(failure) for failure in failures], indent=1) + "\n")
         progress(label, 1, 1)
 
-    return cache.build("module", content_key(*parts), compile_all)
+    return cache.build("module", _key(kernel, what, symbols, is_users=is_users), compile_all)
+
+
+def _key(kernel: Target, what: Sources, symbols: Path | None, *, is_users: bool) -> str:
+    built_against = [kernel.interface] if kernel.interface else [kernel.key, kernel.image_sha256]
+    parts: list[str | bytes] = [_LAYOUT, *built_against, what.kbuild or "", *filter(None, [what.flags])]
+    if is_users:
+        parts += [_CHECKS, private_header(), *mark()]
+    if symbols:
+        parts.append(symbols.parent.name)
+    for name, path in what.files.items():
+        parts += [str(name), path.read_bytes()]
+    return content_key(*parts)
+
+
+def _check(kernel: Target, directory: Path, sandbox: Sandbox | None) -> list[ModuleFailure]:
+    """Return what is wrong with modules that did build, and remove these."""
+    failures = []
+    for module, failure in check_built(kernel, directory, sandbox):
+        failures.append(failure)
+        for file in directory.rglob("*.ko"):
+            if file.stem.removeprefix(OWN_PREFIX).replace("-", "_") == module:
+                file.unlink()
+    return failures
 
 
 def project_sources() -> Sources:
-    """What the project's modules are made of."""
+    """Return the sources of the project's modules."""
     return Sources(
         {path.relative_to(PROJECT_MODULES): path for path in sorted(PROJECT_MODULES.rglob("*")) if _belongs(path)}
     )
 
 
 def modules_recipe(kernel: Target, what: Sources) -> str:
-    """Names the sources of the project's modules and the image of the kernel that loads them."""
+    """Return a key of the sources of the project's modules and the image of the kernel that loads them."""
     files = (part for name, path in what.files.items() for part in (str(name), path.read_bytes()))
     return content_key(_LAYOUT, kernel.image_sha256, *files)
 
@@ -319,7 +329,7 @@ def _keep_results(directory: Path) -> None:
         elif path.suffix != ".ko" and path.name != SYMBOLS:
             path.unlink()
     symbols = directory / SYMBOLS
-    if symbols.is_file():  # two builds are equal: it names each module with the directory where it was built
+    if symbols.is_file():  # for equal builds, remove the build directory from the modules' names
         symbols.write_text(symbols.read_text().replace(f"{directory}/", ""))
 
 
@@ -355,13 +365,13 @@ def _ready(kernel: Target, file: Path, source: str | None = None) -> Module:
 
 
 def _of_kernel(kernel: Target) -> dict[str, Module]:
-    """Congestion controls that the kernel's build made as modules (kernel.config) and its entry keeps."""
+    """Return the congestion controls that the kernel's build made as modules (kernel.config) and its entry keeps."""
     files = sorted((kernel.build_dir / "net/ipv4").glob(f"{MODULE_PREFIX}*.ko"))
     return {file.stem: _ready(kernel, file, f"kernel {kernel.release}") for file in files}
 
 
 def _built_in(kernel: Target) -> set[str]:
-    """Modules that a kernel has built in, as far as its build keeps a list of them."""
+    """Return the modules that are built into a kernel; empty if its build has no list of them."""
     listed = kernel.build_dir / "modules.builtin"
     if not listed.is_file():
         return set()

@@ -20,7 +20,7 @@ _BROKEN = "this package does not unpack"
 _FIELDS = ("Package", "Version", "Architecture")
 _RELEASE = re.compile(r'#define UTS_RELEASE "([^"]+)"')
 _BYTES = 1500 * 2**20
-# Without these a machine neither carries an experiment nor delivers what it recorded.
+# Modules that a machine needs for an experiment and for delivering its records, with their options.
 _REQUIRED = {
     "virtio_pci": "CONFIG_VIRTIO_PCI",
     "virtio_blk": "CONFIG_VIRTIO_BLK",
@@ -32,9 +32,9 @@ _REQUIRED = {
 
 
 def provide_own(kernel: Path, modules: Path | None, progress: Progress, cache: Cache) -> ImagePackage:
-    """The kernel in a file; ``modules`` is lib/modules/RELEASE of a bare image, which a package brings itself.
+    """Return the kernel in a file; ``modules`` is lib/modules/RELEASE for a bare image; a package contains its own.
 
-    Raises HowdahError saying what the file is when it is not a kernel, and what the kernel lacks.
+    Raises HowdahError that says what the file is if it is not a kernel, or what the kernel lacks.
     """
     if not kernel.is_file():
         what = "a directory" if kernel.is_dir() else "not there"
@@ -51,9 +51,9 @@ def provide_own(kernel: Path, modules: Path | None, progress: Progress, cache: C
 
 
 def provide_own_headers(headers: Path, image: ImagePackage, progress: Progress, cache: Cache) -> Path:
-    """What modules are built against: a tree as it is, or the one in a linux-headers package.
+    """Return what modules are built against: the given tree, or the one in a linux-headers package.
 
-    Raises HowdahError when it has none, or one of another kernel.
+    Raises HowdahError for a package without one, and for headers of another kernel.
     """
     tree = headers
     if headers.is_file():
@@ -72,7 +72,7 @@ def provide_own_headers(headers: Path, image: ImagePackage, progress: Progress, 
             )
             raise HowdahError(what, where=str(headers), hint=hint + "and name the directory usr/src/linux-headers-….")
         tree = trees[0]
-    # Not include/config/kernel.release: Debian's has the version of the source there.
+    # include/config/kernel.release does not serve: Debian's has the version of the source.
     release = tree / "include/generated/utsrelease.h"
     match = _RELEASE.search(release.read_text()) if release.is_file() else None
     if match is None:
@@ -130,12 +130,13 @@ def _bare(image: Path, modules: Path | None) -> ImagePackage:
     place = next((path for path in places if (path / "kernel").is_dir() and path.name == release), None)
     if place is None:
         raise HowdahError(f"there are no modules of Linux {release} in this directory", where=str(modules))
-    # A build of one's own has no version but what it is made of; builds of one release differ.
+    # The digest serves as the version, because a user's builds of one release differ.
     return ImagePackage(release, image, place, place / "config", image.name, file_sha256(image)[:12], str(image.parent))
 
 
 def _check_modules(image: ImagePackage, file: Path) -> None:
-    """Each required part is a module or built in. A kernel that does not list what is built in is believed."""
+    """Raise HowdahError unless each required part is a module or built in. Without a list of built-in parts, nothing is
+    checked."""
     listed = image.modules / "modules.builtin"
     if not listed.is_file():
         return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some files of an entry of the cache as one file, named by its hash: the same files give the same bytes.
+"""Packs files of a cache entry into one file, named by its hash: the same files give the same bytes.
 
-Unlike a pack of runs (howdah/pack/archive.py) it has links and programs: a guest tree is a file system.
+Unlike a pack of runs (howdah/pack/archive.py) it may contain links and programs: a guest tree is a file system.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _ARCHIVE, _RECORD = "piece.tar.zst", "piece.json"
 
 @dataclass(frozen=True)
 class Piece:
-    """``name`` is ``KIND/KEY``. ``files`` are paths in ``directory``; None stands for all that it holds.
+    """Files to pack. ``name`` is ``KIND/KEY``. ``files`` are paths in ``directory``; None means all files in it.
 
-    ``programs`` are those of them that the machine's own C library starts.
+    ``programs`` are those that the machine's own C library starts.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class PackedPiece:
-    """``name`` is the piece's, ``size`` that of the file in bytes."""
+    """A packed piece. ``name`` is the piece's, ``size`` is that of the packed file in bytes."""
 
     name: str
     sha256: str
@@ -52,9 +52,9 @@ class PackedPiece:
 
 
 def pack_piece(piece: Piece, cache: Cache, level: int = _LEVEL) -> tuple[PackedPiece, Path]:
-    """The piece as a file in the cache, made the first time; ``level`` is zstd's.
+    """Return the packed piece and its file in the cache, packed on first use; ``level`` is zstd's.
 
-    Raises HowdahError where it cannot be.
+    Raises HowdahError if that fails.
     """
 
     def build(directory: Path, _log: Path) -> None:
@@ -79,12 +79,12 @@ def _write(piece: Piece, file: Path, level: int) -> None:
 def _all(directory: Path) -> Iterator[str]:
     for place in directory.rglob("*"):
         mode = place.lstat().st_mode
-        if stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode):  # a device is the guest's own affair
+        if stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode):  # devices are left to the guest
             yield place.relative_to(directory).as_posix()
 
 
 def _add(archive: tarfile.TarFile, name: str, place: Path) -> None:
-    """Add a file without owner, place and time, so that equal files give equal bytes."""
+    """Add a file without owner, location and time, so that equal files give equal bytes."""
     status = place.lstat()
     member = tarfile.TarInfo(name)
     member.mode, member.mtime = stat.S_IMODE(status.st_mode) & 0o777, 0
@@ -101,7 +101,7 @@ def _add(archive: tarfile.TarFile, name: str, place: Path) -> None:
 
 
 def unpack_piece(file: BufferedIOBase, packed_piece: PackedPiece, into: Path) -> None:
-    """Unpack the open file into a new directory. Raises HowdahError if it is not the packed piece."""
+    """Unpack the open file into a new directory. Raises HowdahError if its hash is wrong."""
     file.seek(0)
     found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != packed_piece.sha256:
@@ -120,7 +120,8 @@ def unpack_piece(file: BufferedIOBase, packed_piece: PackedPiece, into: Path) ->
 
 
 class _Unpacking:
-    """Thousands of small files, on a machine's first run: paths are strings, and each directory is made once."""
+    """Unpacks members. On a machine's first run there are thousands of small files, so paths are strings, and each
+    directory is made once."""
 
     def __init__(self, piece: str, into: Path) -> None:
         self._piece = piece
@@ -161,4 +162,4 @@ class _Unpacking:
 
     def close(self) -> None:
         for place, mode in reversed(self._directories):
-            Path(place).chmod((mode & 0o777) | 0o700)  # so that its owner can remove it again
+            Path(place).chmod((mode & 0o777) | 0o700)  # its owner must be able to remove it

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an entry of the cache holds: written when it is whole, and compared when it is looked for.
+"""The seal of a cache entry: written when the entry is complete, and checked when it is looked up.
 
-A command looks once for what its runs are made of: its workers inherit that.
+A command checks once; its workers inherit the result.
 
-A seal is a file beside the entry. It names each file with its size and SHA-256, each link with its target. Comparing
-contents each time would cost as much as a short run, so the seal remembers the sizes, times and inodes that the files
-had when their contents were last compared. While these are the same, the contents are not read again.
+A seal is a file beside the entry. It lists each file with size and SHA-256, each link with its target. Comparing
+contents every time would cost as much as a short run, so the seal also remembers the files' sizes, times and inodes at
+the last comparison. While these are unchanged, contents are not read again.
 
-Whoever can write the entry as its owner can write the seal, too. What it finds is damage, and what others put there.
+The owner of the entry can also write the seal: a seal detects damage, and files that others put there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FORMAT = 1
 
 @dataclass(slots=True)
 class _Found:
-    """A file, link or special file of an entry, by its path in it. Directories count only by what they hold."""
+    """A file, link or special file of an entry, by its relative path. Directories count only by their content."""
 
     name: str
     path: str
@@ -36,7 +36,7 @@ class _Found:
 
     @property
     def state(self) -> str:
-        """Changes when the file was written or replaced, and not when a link to it was made."""
+        """A text that changes when the file is written or replaced, but not when a link to it is made."""
         return f"{self.name}\0{self.status.st_size}\0{self.status.st_mtime_ns}\0{self.status.st_ino}\n"
 
     def content(self) -> str:
@@ -53,7 +53,7 @@ def seal_of(entry: Path) -> Path:
 
 
 def write_seal(entry: Path, directory: Path, scope: tuple[str, ...] = ()) -> None:
-    """Seal ``entry``, whose files are in ``directory`` still. ``scope`` names what of it is sealed; all, if empty.
+    """Seal ``entry``, whose files are still in ``directory``. ``scope`` names what is sealed; all, if empty.
 
     Raises OSError.
     """
@@ -63,8 +63,10 @@ def write_seal(entry: Path, directory: Path, scope: tuple[str, ...] = ()) -> Non
 
 
 def problem_of(entry: Path) -> str | None:
-    """What of an entry is not as its seal says, in words; None if nothing is. Raises HowdahError for one that belongs
-    to another user, which is not used and cannot be mended, and OSError."""
+    """Return how the entry differs from its seal; None if it does not.
+
+    Raises OSError, and HowdahError for an entry of another user, which is neither used nor replaced.
+    """
     try:
         head, said, _ = seal_of(entry).read_bytes().split(b"\n")
         seal = json.loads(head)
@@ -91,7 +93,7 @@ def problem_of(entry: Path) -> str | None:
 
 
 def _check_owner(entry: Path, found: list[_Found]) -> None:
-    """Root's files are trusted by all: it could change anything anyhow."""
+    """Raise HowdahError for files of another user, except root's: root could change anything anyway."""
     mine = (os.geteuid(), 0)
     for path in (entry, seal_of(entry)):
         status = path.stat()
@@ -114,7 +116,7 @@ def _foreign(path: Path, status: os.stat_result) -> HowdahError:
 
 
 def _files(directory: Path, scope: tuple[str, ...]) -> Iterator[_Found]:
-    """In an order that only their names make."""
+    """Yield the entry's files in an order that depends only on their names."""
     base = f"{directory}/"
     waiting = sorted(scope) or _names(directory)
     while waiting:
@@ -123,7 +125,7 @@ def _files(directory: Path, scope: tuple[str, ...]) -> Iterator[_Found]:
         try:
             status = os.lstat(path)
         except FileNotFoundError:
-            continue  # what is missing is found by its name in the seal
+            continue  # a missing file is noticed by its name in the seal
         if stat.S_ISDIR(status.st_mode):
             waiting += [f"{name}/{each}" for each in _names(path)]
         else:
@@ -141,6 +143,6 @@ def _state(found: list[_Found]) -> str:
 
 def _write(entry: Path, head: dict[str, object], contents: str) -> None:
     place = seal_of(entry)
-    partial = place.with_name(f"{place.name}-{secrets.token_hex(4)}")  # threads that find an entry renew it at once
+    partial = place.with_name(f"{place.name}-{secrets.token_hex(4)}")  # several threads may renew it at once
     partial.write_text(f"{json.dumps(head)}\n{contents}\n", encoding="utf-8", errors="surrogateescape")
     partial.replace(place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's ``linux-source-X`` packages: installed on this machine, fetched into the cache, or offered by a suite."""
+"""Debian's ``linux-source-X`` packages: installed on this machine, fetched into the cache, or available in a suite."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from howdah.errors import HowdahError
 PACKAGE_DIRECTORY = Path("/usr/src")
 _RECORD = "source.json"
 _KIND = "source"
-_SPACE_BYTES = 500 * 2**20  # the package and what is unpacked of it
-_STALE_S = 24 * 3600  # after that, "newest" is asked of the archive again
-_RETRY_S = 3600  # after it could not be asked
+_SPACE_BYTES = 500 * 2**20  # the package and its unpacked files
+_STALE_S = 24 * 3600  # age of the index after which "newest" updates it
+_RETRY_S = 3600  # time until the next attempt after a failed update
 
 
 class UnsupportedKernelError(HowdahError):
-    """A kernel that cannot be had: no suite offers its source."""
+    """A kernel whose source no suite has."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class SourcePackage:
     release: str
     version: str
     archive: Path
-    origin: str  # in words: where it came from
+    origin: str  # a description of where it came from
 
     @property
     def name(self) -> str:
@@ -42,12 +42,12 @@ class SourcePackage:
 
 
 def find_package(release: str, cache: Cache) -> SourcePackage | None:
-    """The package if it is on this machine: an installed one first, else the one fetched last."""
+    """Return the package if it is on this machine: an installed one, otherwise the one fetched last."""
     return _installed(release) or _fetched(release, cache)
 
 
 def provide_package(release: str, cache: Cache, progress: Progress) -> SourcePackage:
-    """The same, fetched when it is not here. Raises UnsupportedKernelError when no suite offers it."""
+    """Return the package, fetched if it is not here. Raises UnsupportedKernelError if no suite has it."""
     found = find_package(release, cache)
     if found:
         return found
@@ -74,22 +74,23 @@ def provide_package(release: str, cache: Cache, progress: Progress) -> SourcePac
 
 
 def newest_release(cache: Cache) -> str | None:
-    """The highest kernel release that is here or in the index as it is; None when there is neither. No network."""
+    """Return the highest kernel release that is here or in the current index; None if there is neither. No network."""
     known = {*Archive(cache).offers(), *_releases_here(cache)}
     return max(known, key=release_order, default=None)
 
 
 def provide_newest(cache: Cache, progress: Progress) -> str:
-    """The same, after a look at the archive when the last one was a day ago."""
+    """Return the newest release, updating an index that is more than a day old. Raises UnsupportedKernelError without
+    one."""
     archive = Archive(cache)
     age_s = archive.age_s()
     problems: list[str] = []
     if age_s is None or age_s > _STALE_S or not archive.offers():
         problems = _update(archive, cache, "kernel: ask for the newest", progress)
-    # Without the archive "the newest" would quietly mean "the newest one here".
+    # Without the archive "the newest" would silently mean "the newest one here".
     if archive.offers():
         if problems:
-            archive.set_age(_STALE_S - _RETRY_S)  # or every run of an offline batch would ask again
+            archive.set_age(_STALE_S - _RETRY_S)  # otherwise every run of an offline batch would try again
     else:
         raise UnsupportedKernelError(
             "cannot find out which kernel is the newest: " + _told(problems),
@@ -116,7 +117,7 @@ def _installed(release: str) -> SourcePackage | None:
 
 
 def _fetched(release: str, cache: Cache) -> SourcePackage | None:
-    for entry in reversed(cache.entries(_KIND)):  # the one fetched last
+    for entry in reversed(cache.entries(_KIND)):  # the latest first
         archive = entry / f"linux-source-{release}.tar.xz"
         if archive.is_file():
             record = json.loads((entry / _RECORD).read_text())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that are TCP stacks of their own, built as their YAML says (docs/stacks.md), once for what they are made of.
+"""Programs with their own TCP stacks, built as their YAML says (docs/stacks.md), once per set of ingredients.
 
-Sources are copied into the cache and built there, so nothing is written where they lie. The commands use the person's
-own tools, and those tools' own caches of what they fetch. A stranger's get neither those caches nor the network
-(sandbox.py).
+Sources are copied into the cache and built there, so their own directory stays unchanged. The commands use the user's
+own tools and the caches in which those tools keep what they fetch. A stranger's get neither those caches nor the
+network (supervise.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from howdah.profile.stack import Stack, read_stack
 from howdah.record.run import StackOrigin
 
 KIND = "stack"
-_LEFT_OUT = ("target", "build")  # directories of a person's own builds beside the sources
+_LEFT_OUT = ("target", "build")  # build directories of the user's beside the sources
 _SPACE_BYTES = 500 * 2**20
 _DYNAMIC = {
     "own": re.compile(r"Library soname: \[([^]/]+)\]"),
@@ -42,7 +42,8 @@ _LAYOUT = "3"  # part of the key: raise it when _build changes
 
 @dataclass(frozen=True)
 class BuiltStack:
-    """``directory`` holds the program and its libraries; ``identity`` names their content, ``tools`` their makers."""
+    """A built stack. ``directory`` holds the program and its libraries; ``identity`` is a key of their content,
+    ``tools`` maps the programs that built them to versions."""
 
     name: str
     directory: Path
@@ -55,30 +56,30 @@ class BuiltStack:
 
 
 class StackUnsupportedError(HowdahError):
-    """What would build it is not here."""
+    """A program or library for building the stack is missing."""
 
 
 @dataclass(frozen=True)
 class StackSet:
-    """Those that a plan needs, and why others of them do not build."""
+    """The stacks that a plan needs, and why others of them do not build."""
 
     built: dict[str, BuiltStack]
     failed: dict[str, HowdahError]
 
     def choose(self) -> list[BuiltStack]:
-        """Raises HowdahError for one that did not build."""
+        """Return all stacks. Raises HowdahError for one that did not build."""
         for error in self.failed.values():
             raise error
         return list(self.built.values())
 
 
 def files_of(plan: Plan) -> dict[str, Path]:
-    """Name and YAML of each stack in a plan."""
+    """Return name and YAML of each stack in a plan."""
     return {each.name: file_of(each.file) for flow in plan.flows for each in flow.stacks}
 
 
 def provide_stacks(plan: Plan, progress: Progress, cache: Cache) -> StackSet:
-    """Those of the plan, built where the cache has them not."""
+    """Return the plan's stacks, built unless the cache has them."""
     made = StackSet({}, {})
     for name, file in files_of(plan).items():
         try:
@@ -89,7 +90,7 @@ def provide_stacks(plan: Plan, progress: Progress, cache: Cache) -> StackSet:
 
 
 def build_stack(stack: Stack, progress: Progress, cache: Cache) -> BuiltStack:
-    """Raises HowdahError with what does not build, and StackUnsupportedError for a program that is missing."""
+    """Build a stack. Raises HowdahError with the build's error, and StackUnsupportedError for a missing program."""
     tools = build_tools(cache)
     versions = _versions(stack, _sandbox(stack, cache.path(KIND, f"{_ASKED}-{os.getpid()}"), tools.launch))
     parts: list[str | bytes] = [_LAYOUT, stack.file.read_bytes(), *versions.values()]
@@ -118,7 +119,8 @@ def _sandbox(stack: Stack, entry: Path, launcher: Path, *write: Path) -> Sandbox
 
 
 def _versions(stack: Stack, sandbox: Sandbox | None) -> dict[str, str]:
-    """What each program that the stack needs says of its version. The option is the stack's word, as the program is."""
+    """Return the version output of each program that the stack needs. Both program and option come from the stack's
+    file."""
     found = {}
     for program, option in stack.section.needs.items():
         words, environment = [program, option], None
@@ -138,7 +140,7 @@ def _versions(stack: Stack, sandbox: Sandbox | None) -> dict[str, str]:
 
 
 def sources_in(directory: Path) -> Iterable[Path]:
-    """All that is read of a stack's directory, in order."""
+    """Yield all files that are read from a stack's directory, in order."""
     for file in sorted(directory.rglob("*")):
         parts = file.relative_to(directory).parts
         if file.is_file() and parts[0] not in _LEFT_OUT and not any(part.startswith(".") for part in parts):
@@ -146,8 +148,11 @@ def sources_in(directory: Path) -> Iterable[Path]:
 
 
 def _libraries(stack: Stack) -> dict[str, Path]:
-    """The shared libraries that are put beside the program, and those that they need, by the names under which they are
-    looked for when it starts. The C library is the guest's. Raises StackUnsupportedError."""
+    """Return the shared libraries to put beside the program, and their dependencies, by the names that the loader looks
+    up.
+
+    The C library is the guest's. Raises StackUnsupportedError.
+    """
     found: dict[str, Path] = {}
     wanted = list(stack.section.libraries)
     for name in wanted:
@@ -159,7 +164,7 @@ def _libraries(stack: Stack) -> dict[str, Path]:
 
 
 def _dynamic_section(file: Path) -> str:
-    """In words of readelf(1), which comes with the compiler."""
+    """Return the output of readelf(1), which comes with the compiler."""
     environment = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(
         ["readelf", "-d", str(file)], env=environment, capture_output=True, text=True, check=False
@@ -167,7 +172,7 @@ def _dynamic_section(file: Path) -> str:
 
 
 def _library(stack: Stack, name: str) -> Path:
-    """Where the compiler finds a shared library. Raises StackUnsupportedError."""
+    """Return where the compiler finds a shared library. Raises StackUnsupportedError."""
     try:
         answer = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=False)
     except FileNotFoundError:

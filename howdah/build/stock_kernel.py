@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stock kernel made ready: its image, the modules a network needs, and the first file system with the guest tree."""
+"""Prepares a stock kernel: its image, and an archive of the modules that a network needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PREFIX = "debian-"
 _LAYOUT = "2"  # part of every key: raise it when the files of an entry change
 _RECORD = "kernel.json"
 _UNPACKED = "vmlinux"
-# What a run may ask for, relative to lib/modules/RELEASE/kernel; what these depend on comes with them.
+# Modules that a run may need, relative to lib/modules/RELEASE/kernel; their dependencies are added.
 _WANTED = (
     "net/sched/*",
     "net/ipv4/tcp_*",
@@ -46,8 +46,8 @@ _SPACE_BYTES = 100 * 2**20
 class StockKernel:
     """A distribution's kernel in the cache. ``modules_archive`` is a cpio archive with lib/modules/RELEASE.
 
-    ``headers`` is what modules are built against, None where no suite whose programs run on this machine has them: the
-    project's own modules are then not to be had for it.
+    ``headers`` is what modules are built against; None if no suite whose programs run on this machine has them: then
+    the project's own modules are not available for it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class StockKernel:
 
     @property
     def key(self) -> str:
-        """Of what modules are built for: not of what was packed of the kernel's own."""
+        """A key of what modules are built for, independent of which of the kernel's own modules were packed."""
         return content_key(self.package, self.version, self.image_sha256, str(self.headers))
 
     @property
@@ -77,28 +77,31 @@ class StockKernel:
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """A distribution's headers lead to their siblings, and to its /usr/lib."""
+        """The directories that a module build reads: a distribution's headers refer to their siblings and to its
+        /usr/lib."""
         tree = self.source_dir
         if tree.parent.parts[-2:] != ("usr", "src"):
             return (tree,)
         return tree.parent, tree.parents[1] / "lib"
 
     def module_files(self) -> dict[str, Path]:
-        """Files of the modules in the archive, by the name the kernel calls them."""
+        """Return the files of the modules in the archive, by the kernel's names."""
         return {file.stem.replace("-", "_"): file for file in (self.directory / "root").rglob("*.ko")}
 
     def make(self, *arguments: str) -> list[str]:
-        """``make`` for its modules. The headers ask for their distribution's compiler, which need not be here."""
+        """Return the ``make`` command for modules. The headers request their distribution's compiler, which may not be
+        installed here, so gcc replaces it."""
         return ["make", "-C", str(self.source_dir), "CC=gcc", "CONFIG_DEBUG_INFO_BTF_MODULES=", *arguments]
 
 
 def provide_kernel(
     kernel: str, progress: Progress, cache: Cache, modules: Path | None = None, headers: Path | None = None
 ) -> StockKernel:
-    """``debian-VERSION`` or ``debian-newest`` as Debian builds it, or a kernel of your own: the path of a file.
+    """Return ``debian-VERSION`` or ``debian-newest`` as Debian builds it, or a kernel of the user's own: the path of a
+    file.
 
-    ``modules`` and ``headers`` belong to the latter (own.py). Raises HowdahError for other names, where no suite has
-    it, and for files that are no kernel.
+    ``modules`` and ``headers`` belong to the latter (own_kernel.py). Raises HowdahError for other names, for kernels
+    that no suite has, and for files that are not kernels.
     """
     tree: Path | None
     if kernel.startswith(_PREFIX):
@@ -154,7 +157,7 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
         vermagic = module_information(content).get("vermagic", vermagic)
     there.mkdir(parents=True, exist_ok=True)
     for index in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
-        if (package.modules / index).is_file():  # a build of one's own need not have them
+        if (package.modules / index).is_file():  # a user's own build may lack them
             (there / index).write_bytes((package.modules / index).read_bytes())
     answer = subprocess.run(
         ["/sbin/depmod", "-b", str(root), package.release], capture_output=True, text=True, check=False
@@ -171,15 +174,15 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
 
 
 def modules_by_name(directory: Path) -> dict[str, Path]:
-    """Files of the modules below a directory, compressed or not, by what the kernel calls each."""
+    """Return the module files below a directory, compressed or not, by the kernel's names."""
     files = (file for file in directory.rglob("*.ko*") if ".ko" in file.name)
     return {file.name.partition(".ko")[0].replace("-", "_"): file for file in files}
 
 
 def with_needed(wanted: Iterable[str], available: Mapping[str, Path]) -> dict[str, bytes]:
-    """Content of the wanted modules, unpacked, each after those that it needs; a wanted one may be built in instead.
+    """Return the unpacked content of the wanted modules and their dependencies, in the order of loading.
 
-    Raises HowdahError where one needs a module that is not there.
+    A wanted module that is missing may be built in and is skipped. Raises HowdahError for a missing dependency.
     """
     chosen: dict[str, bytes] = {}
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that build something: their output logged and read line by line, and no process left when we are killed.
+"""Runs build commands: logs their output, reads it line by line, and leaves no process behind if howdah is killed.
 
-What builds a stranger's kernel, module or stack is a process that reaches the machine's tools and the build alone.
-A makefile is a program. One that this machine's user brought runs as whatever else they start. One that a plan from
-elsewhere names (howdah/work/trust.py) runs within the launcher's bounds (confine.h). It writes to the build and to a
-HOME and TMPDIR of its own. It reads the system's programs and what it is given. It has no network, no privilege, and
-of the user's environment PATH alone.
+A makefile is a program. One that this machine's user brought runs like anything else the user starts. One that a plan
+from elsewhere names (howdah/work/trust.py) runs confined by the launcher (confine.h). It writes only to the build and
+to a HOME and TMPDIR of its own, and reads only the system's programs and its inputs. It has no network, no privilege,
+and only PATH of the user's environment.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from pathlib import Path
 from howdah.errors import HowdahError
 
 _INHERITED = ("PATH",)
-_strangers = False  # of this process: what a plan names is built in its threads, too
+_strangers = False  # of the whole process: a plan's parts are also built in its threads
 
 
 @contextmanager
 def building_for_a_stranger(*, is_stranger: bool) -> Iterator[None]:
-    """What is built meanwhile was named by somebody else."""
+    """Mark what is built during the context as named by somebody else."""
     global _strangers
     before, _strangers = _strangers, is_stranger
     try:
@@ -37,14 +36,14 @@ def building_for_a_stranger(*, is_stranger: bool) -> Iterator[None]:
 
 
 def mark() -> list[str]:
-    """Part of a key where what fails is kept as well: a sandbox may be why."""
+    """Return a part of the key for entries that also record failures: a sandbox may cause them."""
     return ["sandbox"] if _strangers else []
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """``home`` is a directory that the launcher makes and removes, ``write`` is where the build is and ``read`` what it
-    is made of."""
+    """The confinement of a build. ``home`` is a directory that the launcher makes and removes; ``write`` is where the
+    build is, and ``read`` its inputs."""
 
     launcher: Path
     home: Path
@@ -52,19 +51,19 @@ class Sandbox:
     read: tuple[Path, ...] = ()
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """The same command within its bounds."""
+        """Return the command wrapped in the sandbox."""
         program = words[0] if "/" in words[0] else shutil.which(words[0]) or words[0]
         places = [f"read{number}={place}" for number, place in enumerate(self.read)]
         places += [f"write{number}+={place}" for number, place in enumerate(self.write)]
         return [str(self.launcher), "build", str(os.getpid()), str(self.home), *places, "--", program, *words[1:]]
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Of the command; HOME and a directory in TMPDIR are the launcher's to name."""
+        """Return the command's environment; the launcher sets HOME and a directory in TMPDIR."""
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         return {**inherited, "LC_ALL": "C.UTF-8", **given, "TMPDIR": str(self.home.parent)}
 
     def require_file(self, source: Path) -> None:
-        """Raises HowdahError for a link, which would bring a file of the user's into the build."""
+        """Raise HowdahError for a link, which would bring a file of the user's into the build."""
         if source.is_symlink():
             raise HowdahError(
                 f"a stranger's sources hold a link to {source.readlink()}",
@@ -73,8 +72,8 @@ class Sandbox:
             )
 
     def check(self) -> None:
-        """Raises HowdahError where the build left a link out of its places, or something that is not a file or a
-        directory. Call it before anything of the build is read."""
+        """Raise HowdahError if the build left a link out of its directories, or a special file. Call it before anything
+        of the build is read."""
         for place in self.write:
             for path in _entries(place):
                 if path.is_symlink():
@@ -92,10 +91,10 @@ class Sandbox:
 
 
 def sandbox_of(entry: Path, launcher: Path, write: Sequence[Path], read: Sequence[Path] = ()) -> Sandbox | None:
-    """The one in which an ``entry`` of the cache that is not whole yet is built; None where it is the user's own.
+    """Return the sandbox for building an incomplete cache ``entry``; None for the user's own builds.
 
-    Its HOME is next to the entry and is swept up with it. A build that could write there could have a link waiting
-    for the next one.
+    Its HOME is beside the entry and is swept up with it. Inside the entry, a build could leave a link there for the
+    next one.
     """
     if not _strangers:
         return None
@@ -115,7 +114,7 @@ _TAIL_LINES = 12
 class CommandFailedError(HowdahError):
     """A command ended with a status other than 0. ``tail`` holds its last lines.
 
-    Who knows what the command was for says so instead; else a person reads this.
+    Callers that know the command's purpose replace this error; otherwise the user reads it.
     """
 
     def __init__(self, command: Sequence[str], status: int, tail: list[str], log: Path | None = None) -> None:
@@ -142,63 +141,81 @@ def run_logged(
     keep_open: Collection[int] = (),
     on_line: Callable[[str], None] | None = None,
 ) -> None:
-    """Run a command with standard output and error appended to ``log``; ``on_line`` sees each line.
+    """Run a command with standard output and error appended to ``log``; ``on_line`` gets each line.
 
-    ``inherit`` names the variables of the environment that the command sees beside ``environment`` (None: all), and
+    ``inherit`` names the environment variables that the command sees beside ``environment`` (None: all), and
     ``keep_open`` the file descriptors that it inherits.
 
-    With ``launcher`` (the built ``launch`` program) everything the command started ends when this process ends,
-    however it ends. With ``sandbox`` it runs in there, and ``inherit`` says nothing.
+    With ``launcher`` (the built ``launch`` program) everything that the command started ends when this process ends,
+    however it ends. With ``sandbox`` the command is confined, and ``inherit`` is ignored.
 
-    Raises CommandFailedError, or HowdahError when the program does not exist or the sandbox was misused.
+    Raises CommandFailedError, or HowdahError if the program does not exist or the build violated the sandbox's rules.
     """
-    supervised = [*command]
-    if sandbox:
-        supervised = sandbox.command(command)
-    elif launcher:
-        program = command[0] if "/" in command[0] else shutil.which(command[0]) or command[0]
-        supervised = [str(launcher), "watch", str(os.getpid()), "-", "--", program, *command[1:]]
-    if sandbox:
-        variables = sandbox.environment(environment or {})
-        cwd = cwd or next(iter(sandbox.write), None)
-    else:
-        inherited = {name: value for name, value in os.environ.items() if inherit is None or name in inherit}
-        variables = {**inherited, "LC_ALL": "C.UTF-8", **(environment or {})}
+    words = _supervised(command, launcher, sandbox)
+    variables = _environment(environment or {}, inherit, sandbox)
+    if sandbox and cwd is None:
+        cwd = next(iter(sandbox.write), None)
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with log.open("a", encoding="utf-8", buffering=1) as file:
         file.write(f"$ {' '.join(command)}{' (in a sandbox: no network, an empty HOME)' if sandbox else ''}\n")
         file.flush()
-        try:
-            process = subprocess.Popen(
-                supervised,
-                cwd=cwd,
-                env=variables,
-                pass_fds=tuple(keep_open),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,  # Ctrl-C reaches us, and we end the command in order
-            )
-        except FileNotFoundError as error:
-            raise HowdahError(
-                f"the program {error.filename} is not installed", hint="'howdah doctor' names what to install."
-            ) from error
-        assert process.stdout is not None
-        with process.stdout:
-            try:
-                for line in process.stdout:
-                    file.write(line)
-                    tail.append(line.rstrip("\n"))
-                    if on_line:
-                        on_line(line.rstrip("\n"))
-                status = process.wait()
-            except BaseException:
-                process.terminate()
-                process.wait()
-                raise
+        with _running(words, cwd, variables, keep_open) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                file.write(line)
+                tail.append(line.rstrip("\n"))
+                if on_line:
+                    on_line(tail[-1])
     if sandbox:
         sandbox.check()
-    if status:
-        raise CommandFailedError(command, status, list(tail), log)
+    if process.returncode:
+        raise CommandFailedError(command, process.returncode, list(tail), log)
+
+
+def _supervised(command: Sequence[str], launcher: Path | None, sandbox: Sandbox | None) -> list[str]:
+    if sandbox:
+        return sandbox.command(command)
+    if launcher is None:
+        return [*command]
+    program = command[0] if "/" in command[0] else shutil.which(command[0]) or command[0]
+    return [str(launcher), "watch", str(os.getpid()), "-", "--", program, *command[1:]]
+
+
+def _environment(given: Mapping[str, str], inherit: Collection[str] | None, sandbox: Sandbox | None) -> dict[str, str]:
+    if sandbox:
+        return sandbox.environment(given)
+    inherited = {name: value for name, value in os.environ.items() if inherit is None or name in inherit}
+    return {**inherited, "LC_ALL": "C.UTF-8", **given}
+
+
+@contextmanager
+def _running(
+    words: Sequence[str], cwd: Path | None, environment: Mapping[str, str], keep_open: Collection[int]
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a command, and wait for it at the end of the context; an exception in the context ends it."""
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=cwd,
+            env=environment,
+            pass_fds=tuple(keep_open),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C reaches only this process, which ends the command in order
+        )
+    except FileNotFoundError as error:
+        raise HowdahError(
+            f"the program {error.filename} is not installed", hint="'howdah doctor' names what to install."
+        ) from error
+    assert process.stdout is not None
+    with process.stdout:
+        try:
+            yield process
+            process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise

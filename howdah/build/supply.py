@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where what was built elsewhere is taken from, in place of building it here.
+"""Takes parts that were built elsewhere from bundles, instead of building them here.
 
-Bundles are looked for in this order: the one that ``HOWDAH_BUNDLE`` names (``none``: no bundle at all), the package
-``howdah_guest``, and those that ``howdah build --from`` has taken, the newest first. A piece is used where its recipe
-is that of this howdah. It is unpacked into the cache once, by its digest.
+Bundles are searched in this order: the one in ``HOWDAH_BUNDLE`` (``none``: no bundle at all), the package
+``howdah_guest``, and those taken with ``howdah build --from``, newest first. A piece is used if its recipe is that of
+this howdah. It is unpacked into the cache once, by its digest.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.errors import HowdahError
 
 PACKAGE, VARIABLE, NONE = "howdah_guest", "HOWDAH_BUNDLE", "none"
-_TAKEN = "taken"  # the kind of an entry that says what was taken
-_WITHIN = "bundle"  # the directory of the package
+_TAKEN = "taken"  # kind of the entries that record taken bundles
+_WITHIN = "bundle"  # the bundle's directory in the package
 _RESERVE_BYTES = 32 << 20
 
 _read: dict[tuple[Path, float], BundleFile] = {}
 
 
 def bundles(cache: Cache) -> list[BundleFile]:
-    """Those that count here. Raises HowdahError for one that cannot be used."""
+    """Return the bundles to use, in order. Raises HowdahError for an unusable one."""
     named = os.environ.get(VARIABLE)
     if named == NONE:
         return []
@@ -39,7 +39,7 @@ def bundles(cache: Cache) -> list[BundleFile]:
 
 
 def installed() -> Path | None:
-    """The directory of the package's bundle."""
+    """Return the bundle's directory in the installed package; None without the package."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
         return None
@@ -55,12 +55,12 @@ def _known(place: Path) -> BundleFile:
 
 
 def offered(kind: str, recipe: str, cache: Cache) -> bool:
-    """Whether a bundle has it, or it was unpacked."""
+    """Return whether a bundle has the piece."""
     return any(_usable(bundle, kind, recipe, cache) for bundle in bundles(cache))
 
 
 def supplied(kind: str, recipe: str, cache: Cache, waiting: Callable[[], None] | None = None) -> Path | None:
-    """The entry of the cache that some bundle has of this recipe; None if none has."""
+    """Return the cache entry unpacked from the first bundle with this recipe; None if no bundle has it."""
     for bundle in bundles(cache):
         ready = _usable(bundle, kind, recipe, cache)
         if ready is not None:
@@ -69,7 +69,7 @@ def supplied(kind: str, recipe: str, cache: Cache, waiting: Callable[[], None] |
 
 
 def digest_of(kind: str, key: str, cache: Cache) -> Ready | None:
-    """What an entry of the cache was unpacked from; None for one that no bundle has."""
+    """Return the piece from which an entry of the cache was unpacked; None if no bundle has it."""
     pieces = (ready for bundle in bundles(cache) for ready in bundle.pieces)
     return next((ready for ready in pieces if (ready.kind, ready.key) == (kind, key)), None)
 
@@ -79,7 +79,7 @@ def has_digest(sha256: str, cache: Cache) -> bool:
 
 
 def by_digest(sha256: str, cache: Cache) -> Path | None:
-    """The entry of the piece that some bundle has under this digest; None if none has."""
+    """Return the entry of the piece with this digest; None if no bundle has it."""
     for bundle, ready in _of_digest(sha256, cache):
         if _there(bundle, ready, cache):
             return provide(bundle, ready, cache)
@@ -96,7 +96,7 @@ def _usable(bundle: BundleFile, kind: str, recipe: str, cache: Cache) -> Ready |
 
 
 def _there(bundle: BundleFile, ready: Ready, cache: Cache) -> bool:
-    """Of a bundle that was taken, the pieces are in the cache alone, and may have been removed from there."""
+    """Return whether the piece is available. Those of a taken bundle may have been removed from the cache."""
     return not _is_taken(bundle, cache) or cache.find(ready.kind, ready.key) is not None
 
 
@@ -105,9 +105,8 @@ def _is_taken(bundle: BundleFile, cache: Cache) -> bool:
 
 
 def provide(bundle: BundleFile, ready: Ready, cache: Cache, waiting: Callable[[], None] | None = None) -> Path:
-    """A piece as an entry of the cache. Raises HowdahError where it is cut off or not what it should be, and where
-    there is no room."""
-    from howdah.build.packed_piece import (  # and zstandard, which a guest that runs an engine has not
+    """Return a piece as an entry of the cache. Raises HowdahError if it is truncated or damaged, or for a full disk."""
+    from howdah.build.packed_piece import (  # it imports zstandard, which a guest that runs an engine lacks
         PackedPiece,
         unpack_piece,
     )
@@ -121,7 +120,7 @@ def provide(bundle: BundleFile, ready: Ready, cache: Cache, waiting: Callable[[]
 
 
 def take(bundle: BundleFile, cache: Cache) -> list[Path]:
-    """Unpack all that a bundle has, and remember it. Nothing is remembered of one that is not whole."""
+    """Unpack all pieces of a bundle and record the bundle as taken. An incomplete bundle is not recorded."""
     entries = [provide(bundle, ready, cache) for ready in bundle.pieces]
 
     def remember(directory: Path, _log: Path) -> None:

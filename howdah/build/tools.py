@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small C programs that surround a guest, compiled once into the cache.
+"""The small C programs around a guest, compiled once into the cache.
 
-``launch`` starts something so that nothing of it survives, ``shim.so`` is loaded into the user-mode kernel's process,
-``init`` is the guest's first process, ``populate.so`` is loaded into the guest's Python. Their own sources say more.
+``launch`` starts a program so that nothing of it survives, ``shim.so`` is loaded into the user-mode kernel's process,
+``init`` is the guest's first process, ``populate.so`` is loaded into the guest's Python. Their sources say more.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 _SOURCES = Path(__file__).parent
-FIRST = _SOURCES / "first.h"  # what the first process of every guest does
-_CONFINE = (_SOURCES / "confine.h", _SOURCES / "refuse.h")  # what the launcher keeps a guest from
+FIRST = _SOURCES / "first.h"  # the duties of every guest's first process
+_CONFINE = (_SOURCES / "confine.h", _SOURCES / "refuse.h")  # the launcher's confinement of guests
 _PROGRAMS = {
-    "launch": ("launch.c", ("-static",)),  # it starts what brings its own C library
+    "launch": ("launch.c", ("-static",)),  # static: it starts programs that bring their own C library
     "shim.so": ("shim.c", ("-shared", "-fPIC")),
     "populate.so": ("populate.c", ("-shared", "-fPIC")),
-    "init": ("init.c", ("-static",)),  # the guest's C library may be older or newer than the machine's
+    "init": ("init.c", ("-static",)),  # static: the guest's C library may be older or newer than the machine's
 }
 
 MOUNT_POINT = "mount"
-_NAMED = "content"  # a file with the key
+_NAMED = "content"  # name of the file with the key
 
 
 @dataclass(frozen=True)
 class Tools:
-    """Paths of the compiled programs; ``key`` names what they are, to the byte.
+    """Paths of the compiled programs; ``key`` identifies their content.
 
-    ``directory`` holds them and is also the root file system from which a guest's first process sets out.
+    ``directory`` holds them and is also the initial root file system for a guest's first process.
     """
 
     directory: Path
@@ -52,13 +52,13 @@ class Tools:
 
 @remembered
 def compiler_version() -> str:
-    """First line of ``gcc --version``."""
+    """Return the first line of ``gcc --version``."""
     return _version_of("gcc", "the C compiler gcc is not installed", installing("gcc", "libc6-dev"))
 
 
 @remembered
 def linker_version() -> str:
-    """First line of ``ld --version``."""
+    """Return the first line of ``ld --version``."""
     return _version_of("ld", "the linker ld is not installed", installing("binutils"))
 
 
@@ -74,7 +74,7 @@ def _version_of(program: str, missing: str, hint: str) -> str:
 
 
 def toolchain() -> str:
-    """Changes when compiler, assembler, linker or C library are others: their versions, files, sizes and times."""
+    """Return versions, files, sizes and times of compiler, assembler, linker and C library, to detect changes."""
     found = [compiler_version(), linker_version()]
     for kind, name in (("prog", "gcc"), ("prog", "cc1"), ("prog", "as"), ("prog", "ld"), ("file", "libc.so")):
         asked = ["gcc", f"-print-{kind}-name={name}"]
@@ -86,7 +86,7 @@ def toolchain() -> str:
 
 
 def tools_recipe() -> str:
-    """Names the sources and how they are compiled, not by which compiler."""
+    """Return a key of the sources and compiler options, but not of the compiler."""
     parts: list[str | bytes] = [FIRST.read_bytes(), *(each.read_bytes() for each in _CONFINE)]
     for program, (source, options) in _PROGRAMS.items():
         parts += [program, *options, (_SOURCES / source).read_bytes()]
@@ -94,7 +94,7 @@ def tools_recipe() -> str:
 
 
 def build_tools(cache: Cache) -> Tools:
-    """Those of a bundle, or compiled where they are not in the cache yet (a second)."""
+    """Return the tools from a bundle or the cache, or compile them (a second)."""
     recipe = tools_recipe()
     given = supplied("tool", recipe, cache)
     if given is not None:
@@ -110,10 +110,10 @@ def build_tools(cache: Cache) -> Tools:
 
 
 def compile_c(source: Path, target: Path, log: Path, *options: str) -> None:
-    """Compile a C program or library. Raises HowdahError where it does not compile."""
+    """Compile a C program or library. Raises HowdahError if it does not compile."""
     command = ["gcc", "-O2", "-Wall", *options, "-o", str(target), str(source)]
     try:
-        # What gcc leaves when it is killed goes with the entry that is not finished.
+        # In the unfinished entry, temporary files of a killed gcc are removed with it.
         run_logged(command, log, environment={"TMPDIR": str(target.parent)})
     except CommandFailedError as error:
         raise HowdahError(
@@ -124,7 +124,7 @@ def compile_c(source: Path, target: Path, log: Path, *options: str) -> None:
 
 
 def load_tools(entry: Path) -> Tools:
-    """Of an entry of the cache."""
+    """Return the tools in an entry of the cache."""
     key = (entry / _NAMED).read_text()
     return Tools(directory=entry, launch=entry / "launch", shim=entry / "shim.so", key=key)
 
@@ -133,7 +133,7 @@ _HEADER = Path(__file__).with_name("preload.h")
 
 
 def library(source: Path, cache: Cache) -> Path:
-    """The shared library a C file makes. Raises HowdahError where it does not compile."""
+    """Compile a C file to a shared library. Raises HowdahError if it does not compile."""
     name = f"{source.stem}.so"
 
     def compile_it(directory: Path, log: Path) -> None:
@@ -144,5 +144,5 @@ def library(source: Path, cache: Cache) -> Path:
 
 
 def variable(file: Path) -> str:
-    """What env(1) is to set."""
+    """Return the assignment for env(1) that preloads the library."""
     return f"LD_PRELOAD={file}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user-mode kernel: configured, compiled and kept in the cache with what building modules against it needs."""
+"""The user-mode kernel: configured, compiled and cached with all that is needed to build modules against it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from howdah.errors import HowdahError
 _SPACE_BYTES = 900 * 2**20
 # Part of every key: raise it when the files of an entry change.
 _LAYOUT, _LAYOUT_OF_A_TREE = "1", "tree 1"
-_ATTEMPTS = 3  # at copying a tree that is edited meanwhile
+_ATTEMPTS = 3  # at copying a tree that changes meanwhile
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel(BuiltKernel):
-    """A built kernel. ``source_dir`` and ``build_dir`` are what ``make M=`` takes."""
+    """A built kernel. ``source_dir`` and ``build_dir`` are for ``make M=``."""
 
     directory: Path
     image: Path
@@ -43,7 +43,7 @@ class Kernel(BuiltKernel):
         return self.source_dir, self.build_dir
 
     def make(self, *arguments: str) -> list[str]:
-        """``make`` for modules of this kernel."""
+        """Return the ``make`` command for modules of this kernel."""
         return make_command(self.source_dir, self.build_dir, *arguments)
 
 
@@ -55,8 +55,11 @@ def kernel_key(source: KernelSource) -> str:
 
 
 def kernel_recipe(kernel: str) -> str | None:
-    """Names how a Debian kernel is configured and compiled, whichever update of its source it is and whoever compiles
-    it. None for other kernels, which are what their source is."""
+    """Return a key of how a Debian kernel is configured and compiled, independent of its source's update and the
+    compiler.
+
+    None for other kernels, which are identified by their source.
+    """
     named = release_of(kernel)
     if named is None:
         return None
@@ -66,14 +69,14 @@ def kernel_recipe(kernel: str) -> str | None:
 
 
 def headers_recipe(kernel: Kernel) -> str:
-    """Names what modules of a kernel are built against."""
+    """Return a key of what modules of a kernel are built against."""
     return content_key(_LAYOUT, "headers", kernel.image_sha256)
 
 
 def for_modules(kernel: Kernel, cache: Cache) -> Kernel:
-    """The same kernel with what modules are built against, which a bundle has apart from it.
+    """Return the kernel with the files that modules are built against, which bundles carry separately.
 
-    Raises HowdahError where it is not to be had.
+    Raises HowdahError if they are not available.
     """
     if kernel.source_dir.is_dir():
         return kernel
@@ -89,7 +92,7 @@ def for_modules(kernel: Kernel, cache: Cache) -> Kernel:
 
 
 def given_kernel(kernel: str, progress: Progress, cache: Cache) -> Kernel | None:
-    """The kernel of a bundle, if one has it."""
+    """Return the kernel from a bundle; None if no bundle has it."""
     recipe = kernel_recipe(kernel)
     if recipe is None:
         return None
@@ -98,12 +101,12 @@ def given_kernel(kernel: str, progress: Progress, cache: Cache) -> Kernel | None
 
 
 def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) -> Kernel:
-    """Take from a bundle, or build, ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a
-    path, unless the cache has it.
+    """Return ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a path: from a bundle or
+    the cache, or built.
 
-    A tree's objects stay (see build_tree.py): its next state compiles what has changed alone.
+    The objects of a tree are kept (see build_tree.py), so its next state compiles only what has changed.
 
-    Raises HowdahError naming a package that cannot be had, the wrong tree, the options the tree lacks, or the file and
+    Raises HowdahError that names an unavailable package, a wrong tree, the options that a tree lacks, or the file and
     line that does not compile.
     """
     cache = cache or Cache()
@@ -118,7 +121,7 @@ def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) ->
                 _build(source, key, progress, cache)
         except TreeChangedError:
             continue
-        # The same content may have been built from another place, or before it was committed.
+        # The same content may have been built from another directory, or before it was committed.
         return dataclasses.replace(load_kernel(cache.path("kernel", key)), name=source.name, source=source.description)
     raise HowdahError("the files of this kernel tree keep changing while they are read", where=kernel)
 
@@ -132,12 +135,12 @@ def _build(source: KernelSource, key: str, progress: Progress, cache: Cache) -> 
         needs_bytes=_SPACE_BYTES,
         waiting=lambda: progress("kernel (built by another howdah, waiting)", 0, 0),
         goes_on=source.content is None,  # a tree's objects stay in its build tree
-        sealed=("linux", RECORD),  # what runs; modules are compiled in build/, which writes there
+        sealed=("linux", RECORD),  # the files that run; building modules writes to build/
     )
 
 
 def load_kernel(directory: Path, **known: str) -> Kernel:
-    """Read an entry of the cache; ``known`` takes the place of what it says. Raises HowdahError when it was damaged."""
+    """Read an entry of the cache; ``known`` overrides fields of its record. Raises HowdahError if it is damaged."""
     try:
         record = {**json.loads((directory / RECORD).read_text()), **known}
         record["options_not_taken"] = tuple(record["options_not_taken"])
@@ -157,17 +160,17 @@ def load_kernel(directory: Path, **known: str) -> Kernel:
     )
 
 
-# A command's runs take the kernels that it has prepared, whatever is done to a tree while they are made. A run is made
-# by a process of its own, which reads its environment: without that, each would read the whole tree again, and one that
-# begins after an edit would measure another kernel than its key says.
-_VARIABLE = "HOWDAH_PREPARED_KERNELS"  # not for people: JSON, what a plan calls a kernel: [directory, name, source]
+# A command's runs use the kernels that it prepared, even if a tree is edited meanwhile. Each run is a separate process
+# that reads this variable. Otherwise each would read the whole tree again, and one started after an edit would measure
+# another kernel than its key says.
+_VARIABLE = "HOWDAH_PREPARED_KERNELS"  # internal; JSON, {plan's name of a kernel: [directory, name, source]}
 
-# What did not compile: another item of the command that asks for it need not wait for it again.
-_refused: dict[tuple[Path, str], KbuildError] = {}  # by cache, and what a plan calls the kernel
+# Failed compilations, so that no other item of the command waits for the same failure.
+_refused: dict[tuple[Path, str], KbuildError] = {}  # by cache, and the plan's name of the kernel
 
 
 def forget_kernels() -> None:
-    """Forget the trees that were read: the next one may be another state of a tree that was prepared."""
+    """Forget prepared kernels, so that the next build reads trees again and uses their current state."""
     os.environ.pop(_VARIABLE, None)
     _refused.clear()
 
@@ -181,9 +184,9 @@ def remember_kernel(named: str, kernel: Kernel) -> None:
 
 
 def prepared_kernel(named: str, cache: Cache) -> Kernel | None:
-    """The kernel that this command prepared, None if it did not.
+    """Return the kernel that this command has prepared; None if it has not.
 
-    Raises HowdahError if it was removed since, and KbuildError if it did not compile.
+    Raises HowdahError if it has been removed since, and KbuildError if it did not compile.
     """
     if (refused := _refused.get((cache.root, named))) is not None:
         raise KbuildError(refused.what, where=refused.where, hint=refused.hint)

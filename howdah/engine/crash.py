@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a guest's kernel died or is ill, from its console: in words, with the module and the first calls of its trace."""
+"""Why a guest's kernel crashed or stalled, according to its console: the cause in words, the module, first calls."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from howdah.record.kernel_log import KernelAlarm, alarms, in_use
 
-# How the reason of a run begins whose guest's kernel crashed, behind the place.
+# How run.json's reason begins, after the location, if the guest's kernel crashed.
 PANICKED, DIED = "the guest's kernel panicked", "the guest's kernel died"
-_READ_BYTES = 256 * 1024  # from the beginning: an ill kernel may go on complaining for ever
+_READ_BYTES = 256 * 1024  # from the beginning: a broken kernel may complain forever
 _STAMP = re.compile(r"^\[ *[\d.]+\] ?")
 _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
 # How a user-mode kernel (arch/um/kernel/trap.c, um_arch.c) and a real one say what happened.
@@ -27,7 +27,7 @@ _WORDS = {
 
 
 def crash(console: Path, own_modules: Sequence[str]) -> str | None:
-    """Of a kernel that panicked, else None. ``own_modules`` of the profile were in use."""
+    """Return why the kernel panicked, or None. ``own_modules`` are the profile's modules that were in use."""
     found = _alarms(console)
     panic = next((match for alarm in found if (match := _PANIC.search(alarm.text))), None)
     if panic is None:
@@ -44,12 +44,12 @@ def crash(console: Path, own_modules: Sequence[str]) -> str | None:
 
 
 def is_crash(reason: str) -> bool:
-    """Whether a run ended because its guest's kernel crashed, by the reason in run.json."""
+    """Return whether the reason in run.json says that the guest's kernel crashed."""
     return PANICKED in reason or DIED in reason
 
 
 def ill(console: Path, own_modules: Sequence[str]) -> str | None:
-    """What the kernel of a guest that still runs complains of, None if it does not."""
+    """Return the first alarm on the console of a guest that still runs; None without one."""
     found = _alarms(console)
     if not found:
         return None

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a guest ends: its exit status, the last lines of its console, where its control files live, and what the agent's
-record of its run says."""
+"""How a guest ended: its exit status, the end of its console, its control files, and the agent's record of the run."""
 
 from __future__ import annotations
 
@@ -23,19 +22,19 @@ BOUNDS_FILE = "guest-bounds.txt"
 BOUNDS = ("files", "network", "privileges")
 
 
-_SHORT = 60  # characters: a socket in the directory has a name of at most 107
+_SHORT = 60  # most characters of a directory's name: the path of a socket in it is limited to 107
 
 
 _FLOW = re.compile(r"flow \d+")
-_PLAIN = re.compile(r"[!-~]+")  # what a kernel command line carries unharmed: no space, no control character
+_PLAIN = re.compile(r"[!-~]+")  # safe in a kernel command line: no space, no control character
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the launcher kept a guest's process from (howdah/build/confine.h).
+    """How the launcher confined a guest's process (howdah/build/confine.h).
 
-    ``kept_from`` has those of BOUNDS that this machine allows. ``addresses_fixed`` says whether the process had the
-    same addresses as in every other run, without which its memory differs.
+    ``kept_from`` lists the BOUNDS that this machine could enforce. ``addresses_fixed``: the process had the same
+    addresses as in every other run; otherwise its memory differs between runs.
     """
 
     kept_from: tuple[str, ...]
@@ -43,12 +42,12 @@ class Bounds:
 
     @staticmethod
     def read(path: Path) -> Bounds:
-        """From the launcher's line. Raises OSError."""
+        """Read the launcher's line. Raises OSError."""
         words = path.read_text(encoding="ascii").split()
         return Bounds(tuple(name for name in BOUNDS if name in words), "addresses" in words)
 
     def described(self) -> Confinement:
-        """``confinement`` of run.json."""
+        """Return the ``confinement`` of run.json."""
         return Confinement(kept_from=list(self.kept_from), addresses_fixed=self.addresses_fixed)
 
 
@@ -59,12 +58,16 @@ class Ending:
     exit_status: int | None
     signal: int | None
     wall_s: float
-    memory_peak_bytes: int  # resident, of the kernel's process
-    bounds: Bounds | None = None  # where the launcher confines the process
+    memory_peak_bytes: int  # peak resident memory of the kernel's process
+    bounds: Bounds | None = None  # None if the launcher does not confine the process
 
 
 def runtime_base() -> Path:
-    """Where private directories go: short and without spaces, because kernel command lines break at spaces."""
+    """Return the base for private directories: its name is short and plain, because kernel command lines break at
+    spaces.
+
+    Raises EngineUnavailableError if no directory is suitable.
+    """
     named = (os.environ.get("XDG_RUNTIME_DIR"), "/tmp", tempfile.gettempdir())
     for path in (Path(name) for name in named if name):
         short = _PLAIN.fullmatch(str(path)) and len(str(path)) < _SHORT
@@ -77,9 +80,9 @@ def runtime_base() -> Path:
 
 
 def check_agent(directory: RunDirectory, ending: Ending, places: dict[str, str] | None = None) -> AgentRecord:
-    """The agent's record. Raises RunFailedError unless it is that of a run that went well.
+    """Return the agent's record of a successful run. Raises RunFailedError for any other.
 
-    ``places`` are those of the plan: an error of a flow of programs names its place in the profile.
+    ``places`` are the plan's: they map a flow of programs to its line in the profile, for errors.
     """
     how = f"signal {ending.signal}" if ending.signal else f"status {ending.exit_status}"
     said = "\n    ".join(console_tail(directory.console))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine is: something that boots a plan's network and runs its flows. Each gives the same raw/ files. And what
-it needs of this machine."""
+"""The interface of an engine, which boots a plan's network, runs its flows and leaves the same raw/ files as any other.
+
+Also what an engine requires of this machine.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.record.run import EngineReport
 
-BuildProgress = Callable[[str, int, int], None]  # what is built, steps done, steps in all (0: not known)
-RunProgress = Callable[[str, int, int], None]  # phase, simulated microseconds done, in all
+BuildProgress = Callable[[str, int, int], None]  # what is built, steps done, all steps (0: unknown)
+RunProgress = Callable[[str, int, int], None]  # phase, simulated microseconds done, all
 Status = Literal["ok", "missing", "note"]
 OK: Final = "ok"
 MISSING: Final = "missing"
@@ -26,7 +28,7 @@ PREREQUISITES = Path(__file__).with_name("prerequisites.txt")
 
 @dataclass(frozen=True)
 class Lack:
-    """Something this machine lacks for an engine: what, why it is needed, what to do about it."""
+    """A requirement of an engine that this machine lacks: what, why it is needed, what to do about it."""
 
     what: str
     why: str
@@ -36,37 +38,37 @@ class Lack:
         return f"{self.what} ({self.why}); {self.remedy}"
 
 
-# What a run depends on beside its plan, by name: digests, releases, versions.
+# All that a run depends on besides its plan, by name: digests, releases, versions.
 Identity = dict[str, str | int | None]
 
 
 class Engine(Protocol):
-    """``parallel`` tells whether several runs may go on at once on this machine."""
+    """An engine. ``parallel``: several of its runs may execute at once on this machine."""
 
     name: str
     parallel: bool
 
     def lacks(self) -> list[Lack]:
-        """What is missing here; an empty list when the engine can run. Quick, and changes nothing."""
+        """Return what is missing here; an empty list if the engine can run. Quick, and without side effects."""
         ...
 
     def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         """Build what the plans need and return the engine's identity: equal identities and plans give equal tables.
 
-        Raises EngineUnavailableError when the engine lacks something, HowdahError when something does not build.
+        Raises EngineUnavailableError if the engine lacks something, HowdahError if something does not build.
         """
         ...
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         """Stage share/, run the plan, leave raw/ complete.
 
-        Raises RunFailedError when it ended without usable data.
+        Raises RunFailedError if the run ends without usable data.
         """
         ...
 
 
 def require(lacks: list[Lack], name: str, instead: str) -> None:
-    """Raise EngineUnavailableError naming every lack and what to use instead, if there is any."""
+    """Raise EngineUnavailableError, naming every lack and the alternative ``instead``, unless ``lacks`` is empty."""
     if lacks:
         listed = "; ".join(f"{lack.what} ({lack.why})" for lack in lacks)
         remedies = "\n  ".join(dict.fromkeys(lack.remedy for lack in lacks))
@@ -77,9 +79,10 @@ def require(lacks: list[Lack], name: str, instead: str) -> None:
 
 @dataclass(frozen=True)
 class EngineCheck:
-    """``status`` is ``ok``, ``missing`` (the engine cannot run) or ``note`` (it can, and this is worth knowing).
+    """The result of one check. ``status`` is ``ok``, ``missing`` (the engine cannot run) or ``note`` (it can, with a
+    caveat).
 
-    ``engine`` is an engine's name or ``all``; ``found`` says what is there; ``remedy`` what to do, or None.
+    ``engine`` is an engine's name or ``all``; ``found`` says what was found; ``remedy`` what to do, or None.
     """
 
     engine: str
@@ -99,7 +102,7 @@ def lacks_of(checks: list[EngineCheck]) -> list[Lack]:
 
 @dataclass(frozen=True)
 class Prerequisite:
-    """A Debian package, a program or file that shows it is there, and what it is for."""
+    """A Debian package, the program or file that proves it is installed, and its purpose."""
 
     package: str
     evidence: str

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runs of some plans are made with, so that a machine that builds nothing can make them.
+"""Bundles that carry what the runs of some plans need to a machine that builds nothing.
 
-A bundle has *pieces*, each some files of an entry of the cache, and what the engine has to know of them as JSON.
-A process that makes runs finds the bundle by its environment: a JSON file with the engine's content and the place of
-each piece.
+A bundle consists of *pieces*, each a set of files of one cache entry, and of the engine's description of them as JSON.
+A process that makes runs finds the bundle through an environment variable, which names a JSON file with the engine's
+description and the location of each piece.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from howdah.engine.engine import BuildProgress
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 
-BUNDLE_VARIABLE = "HOWDAH_ENGINE_BUNDLE"  # not for people
+BUNDLE_VARIABLE = "HOWDAH_ENGINE_BUNDLE"  # internal, not for users
 
 
 @dataclass
 class EngineBundle:
-    """``content`` is the engine's own, of JSON values; it names pieces by their names."""
+    """A bundle under construction. ``content`` is the engine's own JSON, which refers to pieces by name."""
 
     engine: str
     pieces: dict[str, Piece] = field(default_factory=dict)
     content: dict[str, Any] = field(default_factory=dict)
 
     def add(self, piece: Piece) -> str:
-        """The piece's name, for ``content``."""
+        """Add a piece and return its name, for ``content``."""
         self.pieces[piece.name] = piece
         return piece.name
 
 
 @runtime_checkable
 class Portable(Protocol):
-    """An engine whose runs another machine can make."""
+    """An engine whose runs can be made on another machine."""
 
     def check_portable(self, plan: Plan) -> None:
-        """Raises HowdahError for a plan whose runs only this machine can make."""
+        """Raise HowdahError for a plan whose runs only this machine can make."""
         ...
 
     def bundle(self, plans: Sequence[Plan], progress: BuildProgress) -> EngineBundle:
-        """Of plans that were prepared and are portable."""
+        """Bundle what prepared and portable plans need."""
         ...
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A bundle as it lies on the machine that makes the runs."""
+    """A bundle as unpacked on the machine that makes the runs."""
 
     engine: str
     content: dict[str, Any]
@@ -69,7 +69,8 @@ def write_sent(file: Path, engine: str, content: dict[str, Any], places: dict[st
 
 
 def sent_bundle(engine: str) -> Sent | None:
-    """The bundle that this process was given for an engine, if it was. Raises HowdahError where it is not there."""
+    """Return the bundle given to this process for an engine; None without one. Raises HowdahError if it has
+    disappeared."""
     named = os.environ.get(BUNDLE_VARIABLE)
     if named is None:
         return None

@@ -38,7 +38,7 @@ _ENGINE = "host"
 _INSTEAD = "The uml engine needs none of this: leave out --engine host."
 _POLL_S = 0.5
 _TURN = Path("/run/howdah-host.lock")
-# Each is tried in a network namespace of its own, which ends with the command.
+# Commands that try a kernel module, each in its own network namespace, which ends with the command.
 _TRIALS = {
     "veth": ["ip", "link", "add", "howdah0", "type", "veth", "peer", "name", "howdah1"],
     "sch_netem": ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"],
@@ -55,14 +55,14 @@ _PROGRAMS = {
     "setpriv": "util-linux",
 }
 _SYSTEM_PROGRAMS = "/usr/sbin:/sbin"
-# Ends with this process, however it ends, and everything in it with it: Mininet's shells, the traffic, the namespaces.
+# Ends with this process, however it ends, together with everything in it: Mininet's shells, traffic, namespaces.
 _CONTAINED = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
 _PROBE_EVENT = "events/tcp/tcp_probe"
 _TRACING = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 
 
 class HostEngine:
-    """One run at a time: runs would share the machine's cores, clock and kernel settings."""
+    """The host engine. It makes one run at a time: runs would share the machine's cores, clock and kernel settings."""
 
     name = _ENGINE
     parallel = False
@@ -111,7 +111,7 @@ class HostEngine:
 
 
 def _kernel() -> KernelOrigin:
-    """This machine's."""
+    """Return the origin of this machine's kernel."""
     return KernelOrigin(
         release=platform.release(),
         image_sha256=_image_sha256(),
@@ -123,7 +123,7 @@ def _kernel() -> KernelOrigin:
 def _run_agent(directory: RunDirectory, plan: Plan, progress: RunProgress) -> int:
     command = [*_CONTAINED, *OWN_PYTHON, "-m", "howdah.agent", "--wiring", "mininet"]
     command += ["--in", str(directory.share.absolute()), "--out", str(directory.raw.absolute())]
-    # The agent's own code comes from share/, as in a guest; Mininet from this environment.
+    # The agent's own code is imported from share/, as in a guest; Mininet from this environment.
     limit = time.monotonic() + plan.real_time_limit_s
     own = {"PYTHONPATH": str(directory.share.absolute()), "PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0"}
     with directory.console.open("wb") as console:
@@ -189,7 +189,7 @@ def _image_sha256() -> str | None:
 
 
 def checks() -> list[EngineCheck]:
-    """Every check; what can be tried is tried, not looked up."""
+    """Make every check; whatever can be tried is tried instead of looked up."""
     found = [_root(), *_programs(), _mininet()]
     if os.geteuid() == 0 and all(shutil.which(name) for name in ("unshare", "ip", "tc")):
         found += [_try(what, command) for what, command in _TRIALS.items()]
@@ -209,7 +209,8 @@ def _programs() -> list[EngineCheck]:
 
 
 def _absent(program: str, package: str) -> EngineCheck:
-    """Debian gives root's programs a directory of their own, which ``su`` and cron leave out of PATH."""
+    """Return the check of a missing program. Debian puts root's programs into directories that PATH lacks under ``su``
+    and cron."""
     if found := shutil.which(program, path=_SYSTEM_PROGRAMS):
         directory = Path(found).parent
         return EngineCheck(

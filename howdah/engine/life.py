@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signs of life of a running guest: wall clock, processor time, and what the agent says it is doing."""
+"""Signs of life of a running guest: wall clock, processor time, and the agent's progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int) -> list[int]:
-    """The process and all below it, as far as /proc shows them."""
+    """Return the process and all its descendants, as far as /proc shows them."""
     found = [pid]
     for parent in found:
         try:
@@ -30,26 +30,26 @@ def descendants(pid: int) -> list[int]:
 
 
 def _statistics(pid: int) -> tuple[str, float] | None:
-    """State and processor seconds (/proc/PID/stat, proc_pid_stat(5))."""
+    """Return state and processor seconds (/proc/PID/stat, proc_pid_stat(5))."""
     fields = stat_fields(pid)
     return None if fields is None else (fields[0], (int(fields[11]) + int(fields[12])) * _TICK_S)
 
 
 def processor_s(pid: int) -> float:
-    """Processor seconds that the process and all below it have used."""
+    """Return the processor seconds used by the process and its descendants."""
     found = (_statistics(each) for each in descendants(pid))
     return sum(one[1] for one in found if one is not None)
 
 
 class Life:
-    """Watches one guest. ``trouble()`` says in words why it must be ended, or None.
+    """Watches one guest. ``trouble()`` returns why it must be ended, or None.
 
-    ``limit_s`` is of wall time in which simulated time does not pass: a slow machine takes long for a whole run, and
-    only a guest that hangs takes long for a second of it.
+    ``limit_s`` limits the wall time without progress of simulated time, not that of the whole run: on a slow machine a
+    run may take long, but only a hung guest takes long for one simulated second.
 
-    Simulated time stands still while a program polls without waiting, and ``busy_limit_s`` of processor time says so
-    long before ``limit_s``. The program is named where it is one of the guest's (spinning.py).
-    Else ``pollers`` are what might poll, in words.
+    A program that polls without waiting stops simulated time; ``busy_limit_s`` of processor time detects that long
+    before ``limit_s``. The message names the program if it is one of the guest's (processor.py), and ``pollers``, the
+    suspects that the plan knows.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class Life:
         self._position = ("boot", 0, 0)
         self._modified_ns = 0
         self._processor_s = self._moved_at_processor_s = 0.0
-        self._used_s: dict[int, float] = {}  # processor seconds of each process, now and when simulated time moved
+        self._used_s: dict[int, float] = {}  # processor seconds of each process
         self._moved_at_used_s: dict[int, float] = {}
         self._pollers = pollers
         self._busy_limit_s = busy_limit_s
 
     def position(self) -> tuple[str, int, int]:
-        """Phase, simulated microseconds done, and of how many, as the agent last wrote them."""
+        """Return phase, simulated microseconds done, and their total, as the agent last wrote them."""
         try:
             modified = self.progress.stat().st_mtime_ns
             if modified != self._modified_ns:
@@ -88,17 +88,17 @@ class Life:
                     self._moved_at_used_s = self._used_s
                 self._position, self._modified_ns = position, modified
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # not written yet, or being rewritten: the last position stands
+            pass  # not yet written, or being rewritten: keep the last position
         return self._position
 
     @property
     def computes(self) -> bool:
-        """Whether it used the processor lately."""
+        """Whether the guest used the processor recently."""
         return time.monotonic() - self._active <= self.stalled_after_s
 
     @property
     def busy_s(self) -> float:
-        """Processor seconds since simulated time was last seen to pass."""
+        """Processor seconds since simulated time last advanced."""
         return self._processor_s - self._moved_at_processor_s
 
     def trouble(self) -> str | None:
@@ -125,12 +125,13 @@ class Life:
         return None
 
     def _suspect(self) -> str:
-        """What may poll, as the plan calls it, and the command that used the processor; empty if neither is known."""
+        """Return the plan's name for what may be polling, and the busiest command; empty if neither is known."""
         named, command = " or ".join(self._pollers), self._program() or ""
         return f"{named} ({command})" if named and command else named or command
 
     def _program(self) -> str | None:
-        """The command of the guest's program that used most of the processor since simulated time moved."""
+        """Return the command of the guest's program that has used most processor time since simulated time last
+        advanced."""
         most = busiest(self._moved_at_used_s, self._used_s)
         command = None if most is None else command_of(most[0])
         return None if command is None else f"'{command}'"
@@ -149,6 +150,6 @@ class Life:
         self._processor_s = processor_s
 
     def where(self) -> str:
-        """Phase and clock in words."""
+        """Describe phase and clock."""
         phase, done_us, of_us = self._position
         return f"phase {phase}, {done_us / 1e6:.1f} of {of_us / 1e6:.1f} simulated seconds"

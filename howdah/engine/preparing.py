@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What engines that build have in common: what does not build fails the runs that need it, and is reported once."""
+"""Shared by engines that build: a build failure fails the runs that need the part, and is reported once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from howdah.plan.plan import Plan
 
 
 class Preparation:
-    """Of the plans of a command."""
+    """The state of preparing the plans of a command."""
 
     def __init__(self, plans: Sequence[Plan], progress: BuildProgress) -> None:
         self._plans = plans
@@ -24,20 +24,20 @@ class Preparation:
         self._told: set[str] = set()
 
     def fails(self, error: HowdahError) -> None:
-        """One of the plans cannot be run."""
+        """Record that one of the plans cannot be run."""
         said = "cannot run" if isinstance(error, ParameterError) else "not built"
         self._lacking.setdefault(str(error), f"{said}: {_place(error)}{error.what}")
         self._failures.append(error)
 
     def tell_unused(self, modules: ModuleSet, plan: Plan) -> None:
-        """Of modules of the plan that do not build, and that no run needs."""
+        """Report, once each, modules of the plan that do not build and that no run needs."""
         for unused in modules.unused(plan.modules, self._needed):
             if str(unused) not in self._told:
                 self._told.add(str(unused))
                 self._progress(f"not built, and no run needs it: {_place(unused)}{unused.what}", 0, 0)
 
     def conclude(self) -> None:
-        """Tell what fails. Raises HowdahError where every plan does: without any other run, all at once."""
+        """Report the failures. Raises HowdahError, with all of them at once, if no plan can be run."""
         if self._failures and len(self._failures) == len(self._plans):
             raise all_of(self._failures)
         for sentence in self._lacking.values():
@@ -50,7 +50,7 @@ def _place(error: HowdahError) -> str:
 
 @contextmanager
 def of_a_run() -> Iterator[None]:
-    """What is not to be had ends the run that needs it: raises RunFailedError for a HowdahError."""
+    """Turn a HowdahError into a RunFailedError: a part that cannot be provided fails only the run that needs it."""
     try:
         yield
     except EngineUnavailableError:
@@ -60,5 +60,5 @@ def of_a_run() -> Iterator[None]:
 
 
 def while_running(progress: RunProgress) -> BuildProgress:
-    """Steps of a build as phases of a run."""
+    """Report steps of a build as phases of a run."""
     return lambda what, _done, _total: progress(what, 0, 0)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A processor for each guest, and which program of the guest uses it.
+"""Assigns a processor to each guest, and finds the guest's program that uses it.
 
-A user-mode kernel and the processes in it are host processes that take turns, several times for each system call of the
-guest. On one processor a turn is a context switch; on two it is a wake-up of an idle one, and a guest full of processes
+A user-mode kernel and the processes in it are host processes that take turns, several times per system call of the
+guest. On one processor a turn is a context switch; on two it wakes up an idle one, and a guest full of processes
 (iperf3) runs four times slower.
 
-Each program of a guest is such a process, whose memory is the program's. The name of the file, its arguments and its
-environment are at the end of its stack (fs/binfmt_elf.c, fs/exec.c).
+Each program of a guest is a host process with the program's memory. The program's file name, arguments and environment
+are at the end of its stack (fs/binfmt_elf.c, fs/exec.c).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _PAGE_BYTES = 4096
-_PLATFORM = b"x86_64"  # what the kernel puts before the arguments
+_PLATFORM = b"x86_64"  # the string before the arguments, from the kernel
 _SETTING = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*=")
 _AGENT = ("/howdah/in/howdah/agent/", "howdah.agent")
 _MOST_CHARACTERS = 160
@@ -27,17 +27,17 @@ _MOST_CHARACTERS = 160
 
 @contextmanager
 def own_processor(base: Path) -> Iterator[int | None]:
-    """The number of a processor that no other guest of this user has, as long as the context lasts.
+    """Reserve a processor that no other guest of this user has, for the duration of the context; provide its number.
 
-    None when every processor this process may use is taken: such a guest runs wherever there is room. Lock files are in
-    ``base``; the system lets go of a lock when its process ends, however it ends.
+    None if all processors of this process are taken: the guest then runs on any of them. Lock files are in ``base``;
+    the system releases a lock when its process ends, however it ends.
     """
     for processor in sorted(os.sched_getaffinity(0)):
         name = base / f"howdah-processor-{os.geteuid()}-{processor}.lock"
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError:
-            continue  # somebody else's file of that name: do without
+            continue  # another user's file of that name: go on without this processor
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,31 +51,31 @@ def own_processor(base: Path) -> Iterator[int | None]:
 
 
 def busiest(before_s: Mapping[int, float], now_s: Mapping[int, float]) -> tuple[int, float] | None:
-    """The process that used most of the processor in between, and how many seconds of it."""
+    """Return the process that used most processor time between two readings, and the seconds used."""
     used = {pid: seconds - before_s.get(pid, 0.0) for pid, seconds in now_s.items()}
     return max(used.items(), key=lambda item: item[1], default=None)
 
 
 def command_of(pid: int) -> str | None:
-    """The command of the guest's program that a process of the host is; None where it is none, or the agent's."""
+    """Return the command of the guest's program that runs in a host process; None for other processes and the agent."""
     try:
         pages = [line.split() for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
         with Path(f"/proc/{pid}/mem").open("rb") as memory:
             for fields in reversed(pages):
                 end = int(fields[0].partition("-")[2], 16)
                 if not fields[1].startswith("rw") or not fields[1].endswith("s"):
-                    continue  # what a guest's program may write is memory that its kernel shares
+                    continue  # writable memory of a guest's program is shared with its kernel
                 memory.seek(end - _PAGE_BYTES)
                 found = parse_stack(memory.read(_PAGE_BYTES))
                 if found is not None:
                     return None if any(name in found for name in _AGENT) else found
     except (OSError, ValueError):
-        pass  # it has ended, or it is not ours to look at
+        pass  # the process has ended, or may not be inspected
     return None
 
 
 def parse_stack(page: bytes) -> str | None:
-    """The command in the last page of a stack; None of any other page.
+    """Return the command from the last page of a stack; None for any other page.
 
     From the page's end down: a word of zeros, the file's name, the environment, the arguments, the platform.
     """

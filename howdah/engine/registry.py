@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engines by name. A further one needs its traits and a function that makes it: see ``register``."""
+"""The engines by name. To add one, pass its traits and a factory to ``register``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Factory = Callable[[], Engine]
 
 
 def _own(engine: str) -> Factory:
-    """Imports the engine itself: the host engine works where the guest's builder does not."""
+    """Return a factory that imports the engine only when called: the host engine works where nothing can be built."""
     module, _, kind = engine.partition(":")
 
     def make() -> Engine:
@@ -44,7 +44,7 @@ _FACTORIES: dict[str, Factory] = {
 
 
 def register(name: str, traits: Traits, factory: Factory) -> None:
-    """Add an engine of your own: profiles, ``--engine`` and plans know it from then on.
+    """Add an engine: profiles, ``--engine`` and plans then know its name.
 
     Raises ValueError if the name belongs to an engine with other traits.
     """
@@ -53,7 +53,7 @@ def register(name: str, traits: Traits, factory: Factory) -> None:
 
 
 def _installed(name: str) -> Factory | None:
-    """That of an engine which an installed package adds."""
+    """Return the factory of an engine from an installed package."""
     found = extensions("engines", _FACTORIES).get(name)
     if found is None:
         return None
@@ -62,7 +62,7 @@ def _installed(name: str) -> Factory | None:
 
 
 def engine(name: str) -> Engine:
-    """The engine of that name. Raises EngineUnavailableError for an unknown name."""
+    """Create the engine with this name. Raises EngineUnavailableError for an unknown name."""
     declare_engines()
     factory = _FACTORIES.get(name) or _installed(name)
     if factory is None:
@@ -76,14 +76,14 @@ _prepared: dict[str, Engine] = {}
 
 
 def keep(name: str, engine: Engine) -> None:
-    """Have this process, and those that it forks, make their runs with an engine that has built what they need.
+    """Keep an engine that has built its parts for the runs of this process and its forks.
 
-    An engine of an installed package is made again for each run: it may hold a file or a socket, which a fork closes.
+    An engine of an installed package is created for each run instead: it may hold a file or socket that a fork closes.
     """
     if name in _FACTORIES:
         _prepared[name] = engine
 
 
 def kept(name: str) -> Engine | None:
-    """The engine that was kept last; None in a process that has prepared none."""
+    """Return the engine that was kept last; None in a process that has prepared none."""
     return _prepared.get(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""share/: everything the agent may read, copied, so that a later change of the code cannot reach a run."""
+"""Fills share/: copies of everything the agent may read, so that later changes of the code cannot affect a run."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from howdah.registered import FOLDER, collector_named
 
 GUEST_SHARE, GUEST_RAW = "/howdah/in", "/howdah/out"  # what the guest calls share/ and raw/
 _PYTHON = "/usr/bin/python3"
-AGENT = "agent"  # the kind of its entries in the cache
+AGENT = "agent"  # kind of the agent's cache entries
 _BUNDLER = Path(bundle.__file__)
-# The package's own file, the agent, and the collectors: all that runs inside the guest.
+# All that runs inside the guest: the package's own file, the agent, and the collectors.
 _PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
 _FILES = ("howdah/__init__.py", *PLAN_FILES)
-# Stock Mininet's wiring takes the topology itself, and the plan's operations as commands, whose words need the files.
+# Mininet's wiring also takes the topology, and turns the plan's operations into commands with the help of these files.
 _MININET = ("topologies",)
 _MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/search.py")
 
 
 def agent_command(*options: str, wiring: str = "netlink") -> tuple[str, ...]:
-    """What starts the agent in a guest."""
-    # -S: no site-packages to look for, which only Mininet needs; its modules are not in the agent's bundle.
+    """Return the command that starts the agent in a guest."""
+    # -S skips the search for site-packages. Only Mininet needs them; its modules are not in the agent's bundle.
     start = ("-m", "howdah.agent") if wiring == "mininet" else ("-S", f"{GUEST_SHARE}/howdah/agent/start")
     return (_PYTHON, *start, "--in", GUEST_SHARE, "--out", GUEST_RAW, *options)
 
 
 def agent_sources(wiring: str = "netlink") -> list[Path]:
-    """Names, as the repository has them, of the Python files the agent is made of."""
+    """Return the names, as in the repository, of the agent's Python files."""
     mininet = wiring == "mininet"
     found = [Path(name) for name in _FILES + (_MININET_FILES if mininet else ())]
     for package in _PACKAGES + (_MININET if mininet else ()):
@@ -74,8 +74,8 @@ def stage(
     modules: Iterable[tuple[str, Path]],
     stacks: Iterable[tuple[str, Path]] = (),
 ) -> None:
-    """Fill share/ from an agent tree (see copy_agent; byte code may be beside it), name-file pairs of modules and of
-    object files of BPF, and names and directories of stacks."""
+    """Fill share/ from an agent tree (see copy_agent; it may contain byte code), modules and BPF objects given as name
+    and file, and stacks given as name and directory."""
     directory.share.mkdir(exist_ok=True)
     directory.raw.mkdir(exist_ok=True)
     _link_tree(str(agent), str(directory.share))
@@ -90,9 +90,9 @@ def stage(
 
 
 def stage_collectors(directory: RunDirectory, plan: Plan) -> None:
-    """Put the guest's files of collectors that installed packages bring beside those of howdah.
+    """Copy the guest files of collectors from installed packages beside howdah's own.
 
-    Raises HowdahError for a collector that nobody here brings.
+    Raises HowdahError for a collector that no installed package provides.
     """
     for each in map(collector_named, plan.collect.intervals_us):
         if each.extension is not None:
@@ -102,8 +102,8 @@ def stage_collectors(directory: RunDirectory, plan: Plan) -> None:
 def stage_programs(directory: RunDirectory, plan: Plan) -> None:
     """Copy the files of the profile's programs into share/program/FLOW-END/.
 
-    What is there already with the plan's digest stays (``bring_programs``). Nothing is written of a file that has
-    another digest than the plan says. Raises RunFailedError for one that is not what it was when the profile was read.
+    A file that is already there with the plan's digest stays (``bring_programs``). Raises RunFailedError, without
+    writing anything, for a file whose digest has changed since the plan was made.
     """
     titles = {flow.id: flow.title for flow in plan.flows}
     for folder, file in programs_of(plan):
@@ -126,8 +126,8 @@ def stage_programs(directory: RunDirectory, plan: Plan) -> None:
 
 
 def bring_programs(original: RunDirectory, again: RunDirectory, plan: Plan) -> list[str]:
-    """Give a run that is made again the programs that the first one was given, by their digests; names of those that
-    the first one has not, or has with another content."""
+    """Copy the programs of the original run to its rerun, checking digests; return the names of those that are missing
+    or have changed."""
     missing = []
     for folder, file in programs_of(plan):
         try:
@@ -144,13 +144,13 @@ def bring_programs(original: RunDirectory, again: RunDirectory, plan: Plan) -> l
 
 
 def _content_of(file: Path, sha256: str) -> bytes | None:
-    """The file's content; None where its digest is another one."""
+    """Return the file's content; None if its digest differs."""
     content = read_foreign(file, MOST_PROGRAM_BYTES)
     return content if hashlib.sha256(content).hexdigest() == sha256 else None
 
 
 def _link_or_copy(source: str, target: str) -> str:
-    """Cached files never change once they are there, so a second name is as good as a copy and costs no space."""
+    """Link the file, or copy it: cached files never change, so a link is as good as a copy and takes no space."""
     with suppress(FileNotFoundError):
         os.unlink(target)  # noqa: PTH108 - hundreds of files a run
     try:
@@ -161,12 +161,12 @@ def _link_or_copy(source: str, target: str) -> str:
 
 
 def agent_recipe(wiring: str, tree: GuestTree, tools: Tools) -> str:
-    """Names the sources, the Python that compiles them and how."""
+    """Return the key of a compiled agent: its sources, the Python that compiles them, and the compilation itself."""
     return content_key(agent_key(wiring), tree.sha256, tools.key, _BUNDLER.read_bytes())
 
 
 def _link_tree(source: str, target: str) -> None:
-    """Every file of a directory under a second name: as shutil.copytree, which takes three times as long for links."""
+    """Link every file of a directory, like shutil.copytree, which takes three times as long to make links."""
     os.makedirs(target, exist_ok=True)  # noqa: PTH103
     with os.scandir(source) as entries:
         for each in entries:
@@ -178,9 +178,10 @@ def _link_tree(source: str, target: str) -> None:
 
 
 def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Path:
-    """A directory with the agent's sources, its byte code, and what makes its start quick in a user-mode kernel.
+    """Return a directory with the agent's sources, its byte code, and the files that speed up its start in a user-mode
+    kernel.
 
-    That of a bundle, or compiled by the tree's own Python (a second).
+    It comes from a bundle, or is compiled with the tree's own Python (a second).
     """
     recipe = agent_recipe(wiring, tree, tools)
     given = supplied(AGENT, recipe, cache)

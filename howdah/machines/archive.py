@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hosts of several machines get of howdah: programs, which need the standard library alone beside what is in
-their archive, and the modules' sources.
+"""Archives for the hosts of several machines: programs with all they need beside the standard library, and the modules'
+sources.
 
-The same sources make the same bytes, so that a playbook that is run again finds nothing to copy.
+The same sources give the same bytes, so that a repeated playbook has nothing to copy.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _PROGRAMS = (
     "collectors/**/*.py",
 )
 _MODULES = ("Kbuild", "Makefile", "*/*.c", "*/*.h")
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip file can tell
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip file
 _EPOCH_S = 315532800
 
 
 def _files(patterns: tuple[str, ...], root: Path | None = None) -> Iterator[Path]:
     found = {path for pattern in patterns for path in (root or root_of(pattern)).glob(pattern) if path.is_file()}
-    # A build of before has left .mod.c files beside the sources.
+    # An earlier build may have left .mod.c files beside the sources.
     yield from sorted(path for path in found if not path.name.endswith(".mod.c"))
 
 
 def programs() -> bytes:
-    """A zip file that Python imports from."""
+    """Return a zip file from which Python can import."""
     import prometheus_client  # pure Python
 
     client = Path(prometheus_client.__file__).parent
@@ -53,7 +53,7 @@ def programs() -> bytes:
 
 
 def modules() -> bytes:
-    """A tar file of modules/, as DKMS wants it below /usr/src."""
+    """Return a tar file of modules/, as DKMS needs it below /usr/src."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path in _files(_MODULES, MODULES):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several machines as one works with them: each with its role, its way in and its interfaces.
+"""Several machines ready for use, each with its role, its SSH route and its interfaces.
 
-It is made of the machines file and, where the machines are virtual, of the state that ``howdah machines up`` has left.
+They come from the machines file and, if they are virtual, from the state that ``howdah machines up`` has left.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class MachineInterface:
 
 @dataclass
 class Machine:
-    """One machine with Linux. Methods raise HowdahError when it cannot be reached."""
+    """One machine with Linux. Methods raise HowdahError if it cannot be reached."""
 
     name: str
     role: str  # sender, emulator, receiver
     way: Way
     wires: dict[str, str]  # wire to interface
-    state: MachineState | None = field(default=None)  # of a virtual machine
+    state: MachineState | None = field(default=None)  # None for a real machine
 
     def run(
         self, argv: Sequence[str], *, timeout_s: float = _SHORT_S, data: bytes | None = None
@@ -47,7 +47,7 @@ class Machine:
         return self.way.run(argv, timeout_s=timeout_s, data=data)
 
     def check(self, argv: Sequence[str], *, timeout_s: float = _SHORT_S, data: bytes | None = None) -> str:
-        """The same; its standard output. Raises HowdahError with what it said if its status is not 0."""
+        """Run a program and return its standard output. Raises HowdahError with its last lines on failure."""
         done = self.run(argv, timeout_s=timeout_s, data=data)
         if done.returncode:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-5:]
@@ -55,15 +55,15 @@ class Machine:
         return done.stdout.decode(errors="replace")
 
     def spawn(self, argv: Sequence[str]) -> Popen[bytes]:
-        """Start a program whose three streams are pipes here. It must end when its standard input does."""
+        """Start a program with three pipes. It must end when its standard input is closed."""
         return self.way.spawn(argv)
 
     def put(self, source: Path, target: str) -> None:
-        """A file to a path, or what a directory holds into a directory, of that machine."""
+        """Copy a file to a path, or the content of a directory into a directory, on that machine."""
         self.way.put(source, target)
 
     def get(self, source: str, target: Path) -> None:
-        """What a directory of that machine holds into a directory here."""
+        """Copy the content of a directory of that machine into a local directory."""
         self.way.get(source, target)
 
     @cached_property
@@ -72,7 +72,7 @@ class Machine:
 
     @cached_property
     def interfaces(self) -> dict[str, MachineInterface]:
-        """By wire. Raises HowdahError for one that the machine does not have."""
+        """Interfaces by wire. Raises HowdahError for one that the machine lacks."""
         found = {}
         for wire, name in self.wires.items():
             place = f"/sys/class/net/{name}/address"
@@ -82,12 +82,12 @@ class Machine:
 
     @property
     def accelerator(self) -> str:
-        """``tcg`` or ``kvm``; ``none`` for a machine that is not virtual, as far as this one knows."""
+        """``tcg`` or ``kvm``; ``none`` for a real machine, as far as is known here."""
         return self.state.accelerator if self.state else "none"
 
     @property
     def modules_left_out(self) -> dict[str, str]:
-        """Modules of the project that do not build for its kernel, with the compiler's words."""
+        """Modules of the project that do not build for its kernel, with the compiler's message."""
         return self.state.modules_left_out if self.state else {}
 
 
@@ -102,7 +102,7 @@ class Fleet:
 
     @classmethod
     def load(cls, file: Path, machine_sets: Path = Path("var/machines")) -> Fleet:
-        """Raises ProfileError for a wrong file, HowdahError for virtual machines that are not up."""
+        """Load a machines file. Raises ProfileError for a wrong file, HowdahError if virtual machines are down."""
         machine_set = load_machine_set(file)
         return cls.of(machine_set, directory_of(machine_set, machine_sets))
 
@@ -132,10 +132,10 @@ class Fleet:
 
     @property
     def dilation(self) -> int:
-        """Of the machines' clocks; 1 for machines that are not virtual."""
+        """The factor by which the machines' clocks are slowed down; 1 for real machines."""
         return self.state.dilation if self.state else 1
 
     def close(self) -> None:
-        """End the connections that are kept open."""
+        """Close persistent connections."""
         for machine in self.machines.values():
             machine.way.close()

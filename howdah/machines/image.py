@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disk images of virtual machines, made once: Debian's packages, a kernel's modules, what playbooks/ sets up.
+"""Makes disk images of virtual machines, once: Debian's packages, a kernel's modules, and the setup by playbooks/.
 
-Neither root nor a mount is needed: mmdebstrap installs the packages, ``howdah.machines.imaging`` does the rest in
-namespaces of its own, and ``mke2fs -d`` writes the file system. Machines boot from overlays, so an image is never
-written to.
+Neither root nor a mount is needed: mmdebstrap installs the packages, ``howdah.machines.imaging`` does the rest in its
+own namespaces, and ``mke2fs -d`` writes the file system. Machines boot from overlays, so nothing ever writes to an
+image.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _FIRST = Path(__file__).with_name("first.c")
 _IMAGING = Path(__file__).with_name("imaging.py")
 _UNPACKED = "vmlinux"
 _OTHER_SYSTEMS = ("freebsd", "windows", "image")
-_LAYOUT = "1"  # part of every key: raise it when what is made of the same ingredients changes
+_LAYOUT = "1"  # part of every key: raise it when the result changes for the same ingredients
 _FIRST_LAYOUT = "2"
 _BASE_BYTES = 3 << 30
 _IMAGE_BYTES = 4 << 30
-DISK_BYTES = 8 << 30  # as the machine sees it; the file holds what is written
+DISK_BYTES = 8 << 30  # size for the machine; the file is sparse
 _STEPS = {
     "I: running apt-get update": "index",
     "I: downloading packages": "download",
@@ -51,11 +51,13 @@ _STEPS = {
 
 @dataclass(frozen=True)
 class MachineImage:
-    """``disk`` is an ext4 file system, ``first`` the first file system without what is a machine's own.
+    """A disk image. ``disk`` is an ext4 file system, ``first`` the initial file system without a machine's personal
+    files.
 
-    ``starts`` is the kernel as QEMU gets it: unpacked where it starts so, because emulated the unpacking takes seconds.
+    ``starts`` is the kernel for QEMU: uncompressed if QEMU can start it so, because emulated decompression takes
+    seconds.
 
-    ``modules_left_out`` are modules of the project that do not build for this kernel, with the compiler's words.
+    ``modules_left_out`` maps the project's modules that do not build for this kernel to the compiler's message.
     """
 
     disk: Path
@@ -68,9 +70,9 @@ class MachineImage:
 
 
 def provide_machine_image(kernel: MachineKernel, cache: Cache, progress: Progress) -> MachineImage:
-    """The image with that kernel's modules; minutes the first time, nothing afterwards.
+    """Return the image with that kernel's modules; takes minutes the first time, then nothing.
 
-    Raises HowdahError when a program is missing, packages cannot be fetched, or the playbooks fail.
+    Raises HowdahError if a program is missing, packages cannot be fetched, or the playbooks fail.
     """
     base = _provide_base(cache, progress)
     key = content_key(_LAYOUT, base.name, kernel.key, *_sources())
@@ -96,19 +98,19 @@ def provide_machine_image(kernel: MachineKernel, cache: Cache, progress: Progres
 
 
 def sources_key() -> str:
-    """Of what an image is made of here, its kernel left out: everything on a machine of another one is set up again."""
+    """Return a key of an image's local inputs except its kernel; a machine with another key is set up completely."""
     return content_key(_LAYOUT, SUITE, *listed_packages(PACKAGES), *_sources())
 
 
 def _sources() -> list[bytes]:
-    """Everything of the repository that an image is made of."""
+    """Return everything in the repository that goes into an image."""
     roles = (PLAYBOOKS / "roles").iterdir()
     own = [role for role in roles if not role.name.startswith(_OTHER_SYSTEMS)]
     places = [TREE, _IMAGING.with_name("root"), PLAYBOOKS / "group_vars", *own]
     files = [
         _IMAGING,
         PLAYBOOKS / "site.yml",
-        # An installer leaves byte code beside the Python files.
+        # Installers leave byte code beside Python files.
         *(file for place in places for file in place.rglob("*") if file.is_file() and file.suffix != ".pyc"),
     ]
     named = sorted((name_of(file), file) for file in files)
@@ -116,7 +118,7 @@ def _sources() -> list[bytes]:
 
 
 def _module_names() -> list[str]:
-    """All modules of the project: those of directories of their own, and one of each file of algorithms/."""
+    """Return all modules of the project: those with directories of their own, and one for each file of algorithms/."""
     plug_ins = sorted(file.stem for file in (MODULES / "algorithms").glob("ss_*.c") if not file.stem.endswith(".mod"))
     return ["howdah_traffic", "howdah_slow_start", "howdah_receiver", "howdah_processor", "howdah_hop", *plug_ins]
 
@@ -158,26 +160,10 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
     specification = directory / "imaging.json"
     work = directory / "work"
     work.mkdir()
-    # What changes with every change of howdah comes later, or no image would live for a day: the playbook brings it.
+    # howdah itself is left empty here, or every change of it would outdate the image: the playbook delivers it later.
     (work / "howdah.zip").touch()
     (work / "modules.tar").write_bytes(modules())
-    record = {name: str(value) for name, value in asdict(kernel).items() if value is not None}
-    specification.write_text(
-        json.dumps(
-            {
-                "base": str(base / "base.tar"),
-                "work": str(work),
-                "kernel": record,
-                "tree": str(TREE),
-                "modules": _module_names(),
-                "playbook": str(PLAYBOOKS / "site.yml"),
-                "ansible": str(ansible_playbook()),
-                "disk": str(directory / "disk.ext4"),
-                "disk_bytes": DISK_BYTES,
-                "record": str(directory / "image.json"),
-            }
-        )
-    )
+    specification.write_text(json.dumps(_specification(directory, work, base, kernel)))
 
     def follow(line: str) -> None:
         if line.startswith("step "):
@@ -207,8 +193,24 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
     specification.unlink()
 
 
+def _specification(directory: Path, work: Path, base: Path, kernel: MachineKernel) -> dict[str, object]:
+    """Return the input of howdah.machines.imaging."""
+    return {
+        "base": str(base / "base.tar"),
+        "work": str(work),
+        "kernel": {name: str(value) for name, value in asdict(kernel).items() if value is not None},
+        "tree": str(TREE),
+        "modules": _module_names(),
+        "playbook": str(PLAYBOOKS / "site.yml"),
+        "ansible": str(ansible_playbook()),
+        "disk": str(directory / "disk.ext4"),
+        "disk_bytes": DISK_BYTES,
+        "record": str(directory / "image.json"),
+    }
+
+
 def ansible_playbook() -> Path:
-    """Ansible's program, of this Python's environment or of PATH. Raises HowdahError without it."""
+    """Return Ansible's program, from this Python's environment or PATH. Raises HowdahError without it."""
     beside = Path(sys.executable).parent / "ansible-playbook"
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("ansible-playbook")
     if found is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes one disk image, in a mount namespace of its own (``unshare``): everything that needs to be root of a tree.
+"""Makes one disk image in a mount namespace of its own (``unshare``): all steps that must be root of a tree.
 
-``python -m howdah.machines.imaging SPECIFICATION`` is started by ``howdah.machines.image``. Lines ``step N OF WHAT``
-tell how far it is. It ends with status 1 and the reason in its last lines.
+``howdah.machines.image`` starts ``python -m howdah.machines.imaging SPECIFICATION``. Lines ``step N OF WHAT`` report
+progress. A failure ends it with status 1 and the reason in its last lines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# Units that wait for, look for or tidy up what such a machine does not have: each costs an emulated processor time.
+# Units for features that such a machine lacks: each costs an emulated processor time.
 _MASKED = (
     "apt-daily-upgrade.timer",
     "apt-daily.timer",
@@ -66,7 +66,7 @@ _MASKED = (
     "sys-kernel-config.mount",
     "sys-kernel-debug.mount",
 )
-# Programs that look at each boot for what would call for more units: a console to log in at, fstab, a TPM.
+# Programs that look for reasons to start more units at each boot: a login console, fstab, a TPM.
 _GENERATORS = "systemd/system-generators"
 _ENABLED = ("systemd-networkd.service", "ssh.service")
 _EMPTIED = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
@@ -129,9 +129,9 @@ def _lay_in_kernel(root: Path, kernel: dict[str, str]) -> None:
 
 
 def _name_compiler(root: Path) -> None:
-    """The headers ask for their own release's compiler (gcc-12, by its full name too); the image's own takes its place.
+    """Link the image's compiler under the names that the headers request: that of their release (gcc-12, also in full).
 
-    Debian's headers do not insist on it (DEBIAN_KERNEL_NO_CC_VERSION_CHECK).
+    Debian's headers do not insist on the version (DEBIAN_KERNEL_NO_CC_VERSION_CHECK).
     """
     for file in root.glob("usr/src/linux-headers-*/.kernelvariables"):
         for version in re.findall(r"gcc-(\d+)", file.read_text()):
@@ -160,31 +160,17 @@ def _configure(root: Path, tree: Path) -> None:
 
 
 def _set_up(root: Path, work: Path, specification: dict[str, Any]) -> dict[str, Any]:
-    """Run playbooks/site.yml in the tree: on a machine that was made of it, it finds nearly everything done.
+    """Run playbooks/site.yml in the tree, so that it finds nearly everything done on a machine made from the image.
 
     Returns which of the project's modules were built for its kernel, and which were not, with the reason.
     """
-    kernel = specification["kernel"]
-    release = kernel["release"]
     shared = work / "shared"
     shared.mkdir()
-    # Ansible names its shell without quotes. The path of a checkout may hold a space; that of the cache holds none.
+    # Ansible does not quote the name of its shell. The path of a checkout may contain a space; the cache's does not.
     shell = work / "shell.sh"
     shutil.copy(_ROOT / "shell.sh", shell)
-    host = {
-        "ansible_connection": "local",
-        "ansible_shell_executable": str(shell),
-        "ansible_remote_tmp": str(shared),
-        "ansible_python_interpreter": "/usr/bin/python3",
-        "howdah_running": False,
-        "howdah_machines": "image",
-        "howdah_kernel_package": "external",
-        "modules_kernel": release,
-        "modules_wanted": "headers" in kernel,
-    }
     inventory = work / "inventory.json"
-    groups: dict[str, Any] = {name: {"hosts": {"image": {}}} for name in ("linux", "monitors")}
-    inventory.write_text(json.dumps({"all": {"hosts": {"image": host}, "children": groups}}))
+    inventory.write_text(json.dumps(_inventory(shell, shared, specification["kernel"])))
     _run(
         [
             *("unshare", "--mount", "--propagation", "private", "--", str(_ROOT / "mount.sh"), str(root), str(shared)),
@@ -196,18 +182,45 @@ def _set_up(root: Path, work: Path, specification: dict[str, Any]) -> dict[str, 
         ANSIBLE_NOCOLOR="1",
         ANSIBLE_PIPELINING="1",
     )
-    for place in (root / shared.relative_to("/"), *(root / shared.relative_to("/")).parents):
-        if place == root or any(place.iterdir()):
-            break
-        place.rmdir()  # what mount.sh had to make
-    built = sorted(
-        file.name.partition(".ko")[0] for file in (root / "usr/lib/modules" / release).glob("updates/dkms/*")
-    )
+    _remove_mount_point(root, shared)
+    return _built_modules(root, specification["kernel"], specification["modules"])
+
+
+def _inventory(shell: Path, shared: Path, kernel: dict[str, str]) -> dict[str, Any]:
+    """Return an inventory with the tree as its only host, reached through ``shell``."""
+    host = {
+        "ansible_connection": "local",
+        "ansible_shell_executable": str(shell),
+        "ansible_remote_tmp": str(shared),
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "howdah_running": False,
+        "howdah_machines": "image",
+        "howdah_kernel_package": "external",
+        "modules_kernel": kernel["release"],
+        "modules_wanted": "headers" in kernel,
+    }
+    groups: dict[str, Any] = {name: {"hosts": {"image": {}}} for name in ("linux", "monitors")}
+    return {"all": {"hosts": {"image": host}, "children": groups}}
+
+
+def _remove_mount_point(root: Path, shared: Path) -> None:
+    """Remove the directories that mount.sh had to make in the tree."""
+    place = root / shared.relative_to("/")
+    for directory in (place, *place.parents):
+        if directory == root or any(directory.iterdir()):
+            return
+        directory.rmdir()
+
+
+def _built_modules(root: Path, kernel: dict[str, str], wanted: list[str]) -> dict[str, Any]:
+    release = kernel["release"]
+    files = (root / "usr/lib/modules" / release).glob("updates/dkms/*")
+    built = sorted(file.name.partition(".ko")[0] for file in files)
     left_out = {}
     for record in root.glob(f"usr/src/howdah-*/left-out/{release}"):
         left_out = dict(line.split("\t", 1) for line in record.read_text().splitlines())
     if "headers" not in kernel:
-        left_out = dict.fromkeys(specification["modules"], f"there are no headers of {release} to build it with")
+        left_out = dict.fromkeys(wanted, f"there are no headers of {release} to build it with")
     return {"modules_built": built, "modules_left_out": left_out}
 
 
@@ -220,7 +233,7 @@ def _finish(root: Path) -> None:
     for name in _EMPTIED:
         shutil.rmtree(root / name, ignore_errors=True)
         (root / name).mkdir(parents=True)
-    # Newer than /usr: nothing is brought up to date at boot (ConditionNeedsUpdate=).
+    # Newer than /usr, so that no unit updates anything at boot (ConditionNeedsUpdate=).
     for name in ("etc/.updated", "var/.updated"):
         (root / name).touch()
         os.utime(root / name, (time.time() + 1, time.time() + 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a machines file to what Ansible needs: an inventory and a new key pair, in one private directory."""
+"""Makes what Ansible needs from a machines file: an inventory and a new key pair, in a private directory."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from howdah.machines.machine_set import DISTRIBUTION, MachineHostSection, Machin
 from howdah.machines.state import MachineSetState
 
 _ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
-# By the machine's own clock. Each answer of an exporter takes an emulated processor a good part of a second of ours.
+# Scrape intervals by the machine's clock: an answer takes an emulated processor a good part of a local second.
 _INTERVAL_OF_EMULATED, _INTERVAL_OF_DILATED = "10s", "5s"
 _PYTHON_OF_IMAGE = "/usr/bin/python3"
 _MARK = ".howdah-machines"
-# Everything else in a path is quoted where it is used.
+# Characters that cannot be quoted where the path is used.
 _NOT_CARRIED = {
     '"': "ends a value in ssh's settings",
     "\\": "changes the next character in ssh's settings",
@@ -37,13 +37,13 @@ _NOT_CARRIED = {
     "{%": "begins an expression in Ansible's inventory",
     "{#": "begins a comment in Ansible's inventory",
 }
-EXTERNAL = "external"  # a kernel that the machine is given at boot: none to install
+EXTERNAL = "external"  # the kernel is given to the machine at boot, so none is installed
 
 
 @dataclass(frozen=True)
 class MachineSetDirectory:
-    """``inventory.json``, ``id_ed25519`` (mode 0600), its ``.pub`` and ``known_hosts`` of one machine set, and what its
-    hosts get: ``howdah.zip``, ``modules.tar``. Mode 0700."""
+    """The private directory of a machine set (mode 0700): ``inventory.json``, ``id_ed25519`` (mode 0600), its ``.pub``,
+    ``known_hosts``, and the files for its hosts: ``howdah.zip``, ``modules.tar``."""
 
     path: Path
 
@@ -61,26 +61,26 @@ class MachineSetDirectory:
 
     @property
     def state(self) -> Path:
-        """Of the virtual machines, while they are up."""
+        """The state of the virtual machines, while they are up."""
         return self.path / "state.json"
 
     @property
     def mark(self) -> Path:
-        """Says that this user's howdah made the directory: what it has is acted on, and it may be removed."""
+        """A file that proves that this user's howdah made the directory: its content may be trusted and removed."""
         return self.path / _MARK
 
     @property
     def code(self) -> str:
-        """What the mark says. Another directory's does not serve here."""
+        """The content of the mark, which is valid only for this directory."""
         return code(b"machines\0" + os.fsencode(self.path))
 
 
 def inventory_of(
     machine_set: MachineSet, directory: MachineSetDirectory, file: Path, state: MachineSetState | None = None
 ) -> dict[str, Any]:
-    """Ansible's YAML inventory as plain values: every host in the group of its role and in that of its system.
+    """Return Ansible's YAML inventory as plain values: every host is in the groups of its role and its system.
 
-    ``state`` is that of virtual machines that run.
+    ``state`` is that of running virtual machines.
     """
     groups: dict[str, dict[str, Any]] = {
         name: {"hosts": {}} for name in (*_ROLE_GROUPS.values(), "monitors", "linux", "freebsd", "windows")
@@ -103,7 +103,7 @@ def inventory_of(
         else:
             hosts[name] |= {"howdah_kernel_package": EXTERNAL, "modules_wanted": machine.can_have_modules}
             hosts[name]["howdah_from_image"] = machine.image_sources == sources_key()
-            # Looking for it takes Ansible 5 s of an emulated processor.
+            # Searching for Python takes Ansible 5 s on an emulated processor.
             hosts[name]["ansible_python_interpreter"] = _PYTHON_OF_IMAGE
         if machine.accelerator != "kvm" and name == machine_set.monitor:
             interval = _INTERVAL_OF_EMULATED if machine.dilation == 1 else _INTERVAL_OF_DILATED
@@ -116,11 +116,11 @@ def _host(name: str, host: MachineHostSection, directory: MachineSetDirectory, f
         "ansible_host": host.address,
         "ansible_port": host.ssh_port,
         "ansible_user": host.user,
-        "ansible_ssh_private_key_file": _doubled(directory.key),  # Ansible puts it in quotes
+        "ansible_ssh_private_key_file": _doubled(directory.key),  # Ansible quotes it
         "ansible_ssh_common_args": " ".join(
             (
                 "-o IdentitiesOnly=yes",
-                # One word for Ansible, and in it a value in quotes for ssh, which takes several files.
+                # Ansible needs one word, and ssh a quoted value in it, because it takes several files.
                 "-o " + shlex.quote(f'UserKnownHostsFile="{_doubled(directory.known_hosts)}"'),
                 "-o StrictHostKeyChecking=accept-new",
                 f"-o HostKeyAlias={name}",
@@ -144,7 +144,7 @@ def _host(name: str, host: MachineHostSection, directory: MachineSetDirectory, f
 
 
 def _doubled(path: Path) -> str:
-    """As ssh reads the name of a file in its settings: % begins a token (ssh_config(5), TOKENS)."""
+    """Escape a file name for ssh's settings, where % begins a token (ssh_config(5), TOKENS)."""
     return str(path).replace("%", "%%")
 
 
@@ -159,10 +159,10 @@ def _link(interface: str, address: str) -> dict[str, Any]:
 
 
 def directory_of(machine_set: MachineSet, parent: Path) -> MachineSetDirectory:
-    """Absolute, because Ansible takes relative paths from several places.
+    """Return a machine set's directory, absolute because Ansible resolves relative paths from several places.
 
-    Raises HowdahError for a path that ssh's settings or Ansible's inventory cannot carry, and for a directory that
-    somebody else made: processes are ended, hosts reached and given keys by what it says.
+    Raises HowdahError for a path that ssh's settings or Ansible's inventory cannot represent, and for a directory that
+    somebody else made: its content decides which processes are ended, and which hosts are reached and given keys.
     """
     path = parent.resolve() / machine_set.name
     for text, why in _NOT_CARRIED.items():
@@ -194,11 +194,11 @@ def _is_ours(directory: MachineSetDirectory) -> bool:
 def write_inventory(
     machine_set: MachineSet, directory: MachineSetDirectory, file: Path, state: MachineSetState | None = None
 ) -> bool:
-    """Make or renew a machine set's directory; its key is made once and kept. Returns whether the key is new.
+    """Make or renew a machine set's directory; its key is made once and kept. Return whether the key is new.
 
-    ``state`` is that of virtual machines that run.
+    ``state`` is that of running virtual machines.
 
-    Raises HowdahError when the directory is someone else's, or ssh-keygen is missing or fails.
+    Raises HowdahError if the directory belongs to somebody else, or ssh-keygen is missing or fails.
     """
     path = directory.path
     if path.exists() and not directory.mark.exists():
@@ -219,7 +219,7 @@ def write_inventory(
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write unless it is there already; a reader sees the old file or the whole new one."""
+    """Write unless the content is there already; a reader sees the old file or the whole new one."""
     if path.exists() and path.read_bytes() == content:
         return
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -243,7 +243,7 @@ def _make_key(key: Path, comment: str) -> None:
 
 
 def make_host_key(directory: MachineSetDirectory, name: str) -> str:
-    """The private host key of a virtual machine, made once; the machine set's known hosts have its other half."""
+    """Return the private host key of a virtual machine, made once; the public key is added to the known hosts."""
     key = directory.path / f"host_{name}"
     if not key.exists():
         _make_key(key, name)
@@ -257,7 +257,7 @@ def make_host_key(directory: MachineSetDirectory, name: str) -> str:
 
 
 def remove_directory(directory: MachineSetDirectory) -> None:
-    """Remove inventory, key and known hosts from this machine. Raises HowdahError if there are none."""
+    """Remove inventory, key and known hosts from this machine. Raises HowdahError if they do not exist."""
     if not directory.mark.exists():
         raise HowdahError(
             "there is no machine set here to remove",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that virtual machines boot: Debian's packages, a package of your own, or an installed tree."""
+"""Kernels for virtual machines: Debian's packages, a package of the user's, or an installed tree."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from howdah.machines.machine_set import STOCK_KERNEL
 
 _PREFIX = "debian-"
 _LARGEST_BYTES = 1 << 30
-# Of a bzImage (Documentation/arch/x86/boot.rst, "header").
+# Signature in a bzImage (Documentation/arch/x86/boot.rst, "header") and its position.
 _MAGIC, _MAGIC_PLACE, _MAGIC_END = b"HdrS", 0x202, 0x206
-# What a machine needs before its disk is there, with what these depend on; in this order.
+# Modules that a machine needs to reach its disk, in this order; their dependencies are added.
 _FIRST_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 
 
 @dataclass(frozen=True)
 class MachineKernel:
-    """``modules`` is lib/modules/RELEASE; ``headers`` holds usr/src and lib/modules of its headers' packages, if there
-    are any: without them the project's modules cannot be built for it. ``source`` says in words where it is from."""
+    """A kernel. ``modules`` is lib/modules/RELEASE. ``headers`` holds usr/src and lib/modules from its packages of
+    headers; with None the project's modules cannot be built for it. ``source`` describes its origin."""
 
     name: str
     release: str
@@ -36,9 +36,9 @@ class MachineKernel:
 
 
 def provide_machine_kernel(written: str, base: Path, cache: Cache, progress: Progress) -> MachineKernel:
-    """``written`` as in a machines file; ``base`` is the directory its paths count from.
+    """Return the kernel ``written`` in a machines file; its paths are relative to ``base``.
 
-    Raises HowdahError for what nobody offers, or holds no kernel, and for one of another processor.
+    Raises HowdahError if no suite has it, if a path holds no kernel, or for another processor's.
     """
     if STOCK_KERNEL.fullmatch(written):
         package = provide_image(written.removeprefix(_PREFIX), cache, progress)
@@ -69,7 +69,7 @@ def _of_package(written: str, path: Path, cache: Cache) -> MachineKernel:
 
 
 def _found(written: str, root: Path, source: str, identity: str) -> MachineKernel:
-    """The one kernel below ``root``: boot/vmlinuz-RELEASE with lib/modules/RELEASE."""
+    """Return the one kernel below ``root``: boot/vmlinuz-RELEASE with lib/modules/RELEASE."""
     images = sorted((root / "boot").glob("vmlinuz-*"))
     if len(images) != 1:
         has = ", ".join(image.name for image in images) or "none"
@@ -91,8 +91,8 @@ def _found(written: str, root: Path, source: str, identity: str) -> MachineKerne
 
 
 def first_modules(kernel: MachineKernel) -> list[tuple[str, bytes]]:
-    """Name and content of the modules to load before the disk is there, each after those that it needs.
+    """Return name and content of the modules to load before the disk is available, in the order of loading.
 
-    What is built into the kernel is left out. There need be no modules.dep, which depmod(8) makes at installation.
+    Modules built into the kernel are skipped. modules.dep, which depmod(8) makes at installation, is not needed.
     """
     return list(with_needed(_FIRST_MODULES, modules_by_name(kernel.modules)).items())

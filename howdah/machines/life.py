@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual machines: started, watched, taken down. A machine set that was killed half-way is cleaned up first."""
+"""Starts, watches and stops virtual machines, cleaning up first after a howdah that was killed midway."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from howdah.machines import tap
 from howdah.machines.image import MachineImage, provide_machine_image
 from howdah.machines.inventory import MachineSetDirectory, make_host_key
 from howdah.machines.kernel import provide_machine_kernel
-from howdah.machines.machine_set import CONTROL, MachineHostSection, MachineSet
+from howdah.machines.machine_set import CONTROL, MachineHostSection, MachineSet, VirtualSection
 from howdah.machines.personal import personal_files, write_initrd, write_seed
 from howdah.machines.qemu import (
     KERNEL_ARGUMENTS,
@@ -53,8 +53,33 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
+class _Prepared:
+    """A machine to be started. ``image`` None: it boots the user's own disk image."""
+
+    machine_set: MachineSet
+    name: str
+    image: MachineImage | None
+    accelerator: str
+    why_no_kvm: str | None
+    dilation: int
+
+    @property
+    def host(self) -> MachineHostSection:
+        return self.machine_set.hosts[self.name]
+
+    @property
+    def virtual(self) -> VirtualSection:
+        assert self.machine_set.virtual is not None
+        return self.machine_set.virtual
+
+    @property
+    def macs(self) -> dict[str, str]:
+        return macs_of(self.machine_set, self.name)
+
+
+@dataclass(frozen=True)
 class Starting:
-    """How machines are started: those that must not outlive this process are, by ``launcher``, bound to it."""
+    """Options for starting machines. ``bound``: the launcher ends them with this process."""
 
     cache: Cache
     progress: Progress
@@ -63,15 +88,15 @@ class Starting:
 
 
 def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path, how: Starting) -> MachineSetState:
-    """Start every machine and wait until each lets us in. The machine set's lock is held, its keys are there.
+    """Start every machine and wait until all accept SSH. The caller holds the machine set's lock and has made its keys.
 
-    Raises HowdahError, having ended what was started; consoles are kept.
+    Raises HowdahError after ending what was started; consoles are kept.
     """
     assert machine_set.virtual is not None
     clear(directory)
     network = TapNetwork(machine_set.name, directory.path) if machine_set.virtual.taps else None
     if network is not None:
-        tap.require()  # before images are made
+        tap.require()  # fail before images are made
     started = time.monotonic()
     images = {name: _image(machine_set, host, file, how) for name, host in machine_set.hosts.items()}
     imaged = time.monotonic()
@@ -79,29 +104,17 @@ def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path
     state = directory.state
     try:
         booting = []
-        accelerators = {name: _accelerator(images[name], how) for name in machine_set.hosts}
-        processors = sum(host.processors or machine_set.virtual.processors for host in machine_set.hosts.values())
-        cores = len(os.sched_getaffinity(0))
-        dilation = chosen_dilation(
-            machine_set.virtual.dilation, (found for found, _ in accelerators.values()), processors, cores
-        )
-        if dilation != 1:
-            accelerators = {
-                name: ("tcg", why or WHY_EMULATED if found == "kvm" else why)
-                for name, (found, why) in accelerators.items()
-            }
+        accelerators, dilation = _accelerators(machine_set, images, how)
         if network is not None:
             network.make([*machine_set.wires, *([CONTROL] if machine_set.monitor is not None else [])])
             MachineSetState({}, namespace=network.namespace).write(state)
         namespace = network.namespace if network is not None else None
         for number, name in enumerate(_listeners_first(machine_set)):
             how.progress(f"start {name}", number, len(machine_set.hosts))
+            own = _Prepared(machine_set, name, images[name], *accelerators[name], dilation)
             with _plugged(machine_set, name, network) as plugs:
-                found = _start(
-                    machine_set, name, images[name], accelerators[name], dilation, plugs, directory, file, how
-                )
-            machines[name], watched = found
-            # A howdah that is killed now leaves a trace of it.
+                machines[name], watched = _start(own, plugs, directory, file, how)
+            # From here on, a killed howdah leaves a record of the machine.
             MachineSetState(machines, namespace=namespace).write(state)
             booting.append(watched)
         took = await_ssh(booting, how.boot_limit_s, how.progress)
@@ -117,7 +130,7 @@ def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path
 
 
 def take_down(directory: MachineSetDirectory, progress: Progress, stop_s: float = _STOP_S) -> list[str]:
-    """Switch the machines off, each by its own system, and after ``stop_s`` without; names of those that ran."""
+    """Shut the machines down, by force after ``stop_s``; return the names of those that ran."""
     state = read_state(directory.state)
     running = state.alive() if state else []
     if state:
@@ -135,7 +148,8 @@ def take_down(directory: MachineSetDirectory, progress: Progress, stop_s: float 
 
 
 def clear(directory: MachineSetDirectory) -> list[str]:
-    """End what runs of the machine set and remove its disks and sockets; names of what ran. Consoles and keys stay."""
+    """End running machines and remove their disks and sockets; return the names of those that ran. Consoles and keys
+    stay."""
     state = read_state(directory.state)
     killed = []
     for name, machine in state.machines.items() if state else ():
@@ -172,82 +186,86 @@ def _image(machine_set: MachineSet, host: MachineHostSection, file: Path, how: S
 
 
 def _listeners_first(machine_set: MachineSet) -> list[str]:
-    """The monitor listens for all others; of a wire's two ends the one that comes first does."""
+    """Return the hosts in starting order: the monitor listens for all others; on a wire, the end that starts first
+    listens."""
     names = list(machine_set.hosts)
     return sorted(names, key=lambda name: (name != machine_set.monitor, names.index(name)))
 
 
 def _start(
-    machine_set: MachineSet,
-    name: str,
-    image: MachineImage | None,
-    acceleration: tuple[str, str | None],
-    dilation: int,
-    plugs: tuple[Plug, ...],
-    directory: MachineSetDirectory,
-    file: Path,
-    how: Starting,
+    own: _Prepared, plugs: tuple[Plug, ...], directory: MachineSetDirectory, file: Path, how: Starting
 ) -> tuple[MachineState, Booting]:
-    host = machine_set.hosts[name]
-    assert machine_set.virtual is not None
-    place = directory.path / "machines" / name
+    """Make the machine's disk and start QEMU; return its state, and what is needed to watch it boot."""
+    place = directory.path / "machines" / own.name
     place.mkdir(parents=True, exist_ok=True)
     (directory.path / "wires").mkdir(exist_ok=True)
     console, said = place / "console.log", place / "qemu.log"
     if console.exists():
         console.replace(place / "console.log.before")
-    macs = macs_of(machine_set, name)
-    accelerator, why = acceleration
-    if image is None:
-        assert host.image is not None
-        disk = (file.resolve().parent / host.image).resolve()
-        make_overlay(place / "disk.qcow2", disk, check_image(disk, f"{file}: hosts.{name}.image"))
-        write_seed(
-            place / "seed", machine_set.name, name, macs, host.links, directory.key.with_suffix(".pub").read_text()
-        )
-    else:
-        make_overlay(place / "disk.qcow2", image.disk, "raw")
-        _write_own(place / "initrd", machine_set, name, macs, image, directory)
+    _make_disk(own, place, directory, file)
     for attempt in range(_PORT_TRIES):
-        here = f"machines/{name}"
-        machine = VirtualMachine(
-            machine_set=machine_set.name,
-            name=name,
-            accelerator=accelerator,
-            memory_bytes=host.memory or machine_set.virtual.memory,
-            processors=host.processors or machine_set.virtual.processors,
-            disk=f"{here}/disk.qcow2",
-            port=_free_port(),
-            console=f"{here}/console.log",
-            pid_file=f"{here}/pid",
-            kernel=image.starts if image else None,
-            initrd=f"{here}/initrd" if image else None,
-            seed=None if image else f"{here}/seed",
-            plugs=plugs,
-            hub=hub_of(machine_set, name, macs),
-            append=KERNEL_ARGUMENTS if dilation != 1 else (),
-        )
-        process = _launch(machine, dilation, directory, said, how)
+        machine = _virtual_machine(own, plugs)
+        way = _way(own.name, machine, own.host, directory)
+        process = _launch(machine, own.dilation, directory, said, how)
         if process is not None:
             break
         if _PORT_TAKEN not in said.read_text(errors="replace") or attempt == _PORT_TRIES - 1:
-            raise ended(Booting(name, Remembered(0, 0, ""), _way(name, machine, host, directory), console, said))
+            raise ended(Booting(own.name, Remembered(0, 0, ""), way, console, said))
     assert process is not None
-    state = MachineState(
+    return _state(own, process, machine.port), Booting(own.name, process, way, console, said)
+
+
+def _make_disk(own: _Prepared, place: Path, directory: MachineSetDirectory, file: Path) -> None:
+    """Make an overlay of the machine's image, and the personal files in the form that the image expects."""
+    overlay = place / "disk.qcow2"
+    if own.image is not None:
+        make_overlay(overlay, own.image.disk, "raw")
+        _write_own(place / "initrd", own.machine_set, own.name, own.macs, own.image, directory)
+        return
+    assert own.host.image is not None
+    disk = (file.resolve().parent / own.host.image).resolve()
+    make_overlay(overlay, disk, check_image(disk, f"{file}: hosts.{own.name}.image"))
+    key = directory.key.with_suffix(".pub").read_text()
+    write_seed(place / "seed", own.machine_set.name, own.name, own.macs, own.host.links, key)
+
+
+def _virtual_machine(own: _Prepared, plugs: tuple[Plug, ...]) -> VirtualMachine:
+    here = f"machines/{own.name}"
+    return VirtualMachine(
+        machine_set=own.machine_set.name,
+        name=own.name,
+        accelerator=own.accelerator,
+        memory_bytes=own.host.memory or own.virtual.memory,
+        processors=own.host.processors or own.virtual.processors,
+        disk=f"{here}/disk.qcow2",
+        port=_free_port(),
+        console=f"{here}/console.log",
+        pid_file=f"{here}/pid",
+        kernel=own.image.starts if own.image else None,
+        initrd=f"{here}/initrd" if own.image else None,
+        seed=None if own.image else f"{here}/seed",
+        plugs=plugs,
+        hub=hub_of(own.machine_set, own.name, own.macs),
+        append=KERNEL_ARGUMENTS if own.dilation != 1 else (),
+    )
+
+
+def _state(own: _Prepared, process: Remembered, port: int) -> MachineState:
+    image = own.image
+    return MachineState(
         process=process,
-        port=machine.port,
-        accelerator=accelerator,
-        why_no_kvm=why,
-        dilation=dilation,
-        kernel=host.kernel or machine_set.virtual.kernel if image else "its own",
+        port=port,
+        accelerator=own.accelerator,
+        why_no_kvm=own.why_no_kvm,
+        dilation=own.dilation,
+        kernel=own.host.kernel or own.virtual.kernel if image else "its own",
         release=image.kernel.release if image else None,
-        source=image.kernel.source if image else str(host.image),
-        macs=macs,
+        source=image.kernel.source if image else str(own.host.image),
+        macs=own.macs,
         image_sources=image.sources_key if image else None,
         modules_built=image.modules_built if image else [],
         modules_left_out=image.modules_left_out if image else {},
     )
-    return state, Booting(name, process, _way(name, machine, host, directory), console, said)
 
 
 def _way(name: str, machine: VirtualMachine, host: MachineHostSection, directory: MachineSetDirectory) -> Way:
@@ -257,7 +275,7 @@ def _way(name: str, machine: VirtualMachine, host: MachineHostSection, directory
 def _launch(
     machine: VirtualMachine, dilation: int, directory: MachineSetDirectory, said: Path, how: Starting
 ) -> Remembered | None:
-    """Start it; its process once QEMU has taken all it was given, None when it has ended instead."""
+    """Start QEMU; return its process once it has accepted its arguments, None if it has ended instead."""
     pid_file = directory.path / machine.pid_file
     pid_file.unlink(missing_ok=True)
     command = ["/usr/bin/env", *dilating(dilation, how.cache), *command_line(machine)]
@@ -298,7 +316,7 @@ def macs_of(machine_set: MachineSet, name: str) -> dict[str, str]:
 
 @contextmanager
 def _plugged(machine_set: MachineSet, name: str, network: TapNetwork | None) -> Iterator[tuple[Plug, ...]]:
-    """The machine's ends of its wires. Taps are open here until QEMU has them."""
+    """Provide the machine's ends of its wires. Taps stay open here until QEMU has them."""
     macs = macs_of(machine_set, name)
     if network is None:
         yield plugs_of(machine_set, name, macs)
@@ -324,7 +342,7 @@ def plugs_of(machine_set: MachineSet, name: str, macs: dict[str, str]) -> tuple[
 
 
 def hub_of(machine_set: MachineSet, name: str, macs: dict[str, str]) -> Hub | None:
-    """Where wires are taps, the segment of monitoring is a bridge and needs none."""
+    """Return the monitor's hub; None for other machines, and with taps, where the monitoring link is a bridge."""
     assert machine_set.virtual is not None
     if name != machine_set.monitor or machine_set.virtual.taps:
         return None
@@ -360,8 +378,24 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _accelerators(
+    machine_set: MachineSet, images: Mapping[str, MachineImage | None], how: Starting
+) -> tuple[dict[str, tuple[str, str | None]], int]:
+    """Return each machine's accelerator, with the reason if it is not KVM, and the dilation of all clocks."""
+    assert machine_set.virtual is not None
+    found = {name: _accelerator(images[name], how) for name in machine_set.hosts}
+    processors = sum(host.processors or machine_set.virtual.processors for host in machine_set.hosts.values())
+    names = (name for name, _why in found.values())
+    dilation = chosen_dilation(machine_set.virtual.dilation, names, processors, len(os.sched_getaffinity(0)))
+    if dilation == 1:
+        return found, dilation
+    return {
+        machine: ("tcg", why or WHY_EMULATED if name == "kvm" else why) for machine, (name, why) in found.items()
+    }, dilation
+
+
 def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | None]:
-    """``kvm`` where it boots this very kernel, else ``tcg`` and why. What was found holds until the machine boots."""
+    """Return ``kvm`` if it boots exactly this kernel, otherwise ``tcg`` and why."""
     if shutil.which(QEMU) is None:
         raise EngineUnavailableError(f"{QEMU} is not installed", hint=installing("qemu-system-x86", "qemu-utils"))
     if image is None:

@@ -20,11 +20,11 @@ from howdah.profile.report import profile_error
 from howdah.profile.source import Document, Path_, read_document
 from howdah.profile.written import written_path
 
-CONTROL = "control"  # the interface of monitoring in every virtual machine
-MANAGE = "manage"  # the interface SSH comes through
+CONTROL = "control"  # interface of the monitoring link in every virtual machine
+MANAGE = "manage"  # interface for SSH
 _RESERVED = (CONTROL, MANAGE, "lo")
 
-# The kernel takes names of up to 15 characters; in a virtual machine the interface has the wire's name.
+# The kernel limits names to 15 characters; in a virtual machine the interface has the wire's name.
 WireName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,14}$")]
 
 
@@ -37,9 +37,9 @@ class End:
 
 
 def parse_end(written: str, wire: str, *, virtual: bool) -> End:
-    """``HOST`` with virtual machines, where the interface is named like the wire; ``HOST:INTERFACE`` of a real machine.
+    """Parse ``HOST`` for virtual machines, whose interface has the wire's name, or ``HOST:INTERFACE`` for real ones.
 
-    Raises ValueError in words.
+    Raises ValueError with a message for the user.
     """
     host, colon, interface = written.partition(":")
     if virtual:
@@ -53,10 +53,10 @@ def parse_end(written: str, wire: str, *, virtual: bool) -> End:
     return End(host, interface)
 
 
-# Names of groups and of what Ansible itself defines, which no host may have.
+# Names of groups, and names that Ansible itself defines: no host may have them.
 GROUPS = ("all", "ungrouped", "senders", "emulators", "receivers", "monitors", "linux", "freebsd", "windows")
 DISTRIBUTION = "distribution"
-_CONTROL_NETWORK = ipaddress.ip_network("10.99.0.0/24")  # of monitoring with virtual machines; it exists nowhere else
+_CONTROL_NETWORK = ipaddress.ip_network("10.99.0.0/24")  # monitoring link of virtual machines; not routed
 LEAST_MEMORY_BYTES = 256 * 2**20
 
 InterfaceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,62}$")]
@@ -66,7 +66,7 @@ STOCK_KERNEL = re.compile(r"debian-(\d+\.\d+|newest)")
 
 
 class VirtualSection(Section):
-    """Present where the machines are virtual ones of this machine; what a host does not say itself."""
+    """Present if the machines are virtual ones of this machine; defaults for hosts."""
 
     kernel: Text = Field(default=DEFAULT_KERNEL, description="debian-VERSION, debian-newest, or a path of your own")
     memory: Bytes = Field(default=512 * 2**20, description="of each machine")
@@ -86,7 +86,7 @@ class VirtualSection(Section):
 
 
 class MachineHostSection(Section):
-    """One machine. ``links`` are its interfaces to the others with their addresses, ``address`` is for SSH."""
+    """One machine. ``links`` maps its interfaces to their addresses, ``address`` is for SSH."""
 
     role: Literal["sender", "emulator", "receiver"]
     address: Text | None = Field(default=None, description="where SSH reaches it: an address or a name")
@@ -145,7 +145,7 @@ class MachineHostSection(Section):
 
     @property
     def listen_address(self) -> str:
-        """Where its exporters listen: its address on the link of monitoring, else loopback."""
+        """The address on which its exporters listen: that on the monitoring link, otherwise loopback."""
         return str(ipaddress.ip_interface(self.links[self.control]).ip) if self.control else "127.0.0.1"
 
 
@@ -212,12 +212,12 @@ class MachineSet(Section):
         return one, other
 
     def interfaces(self, host: str) -> dict[str, str]:
-        """Wire to interface, of the wires that end at this host."""
+        """Return the host's interface for each wire that ends at it."""
         ends = ((wire, end) for wire in self.wires for end in self.ends(wire))
         return {wire: end.interface for wire, end in ends if end.host == host}
 
     def watched(self) -> list[str]:
-        """Hosts whose exporters the monitor can reach: itself, and those with a link of monitoring."""
+        """Return the hosts whose exporters the monitor can reach: itself, and those with a monitoring link."""
         if self.monitor is None:
             return []
         return [
@@ -227,7 +227,7 @@ class MachineSet(Section):
         ]
 
     def settled(self) -> MachineSet:
-        """With what follows from the rest: addresses of virtual machines, and their link of monitoring."""
+        """Return the set with derived values: addresses of virtual machines, and their monitoring link."""
         if self.virtual is None:
             return self
         hosts = {}

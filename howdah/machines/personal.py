@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a virtual machine this very one: its name, keys, network.
+"""The personal files of a virtual machine: its name, keys, network.
 
-An image of howdah's has it laid over the disk at boot. A disk image of the user's own learns it at its first boot, if
-it has cloud-init: the directory becomes a disk called CIDATA, where cloud-init looks for it (data source NoCloud,
-network configuration format 2). An image without cloud-init must have the machine set's key already and ask for an
-address on its first interface.
+With an image of howdah's they are laid over the disk at boot. With the user's own image, cloud-init applies them at the
+first boot: a directory becomes a disk called CIDATA, where cloud-init looks for it (data source NoCloud, network
+configuration format 2). An image without cloud-init must already have the machine set's key and request an address on
+its first interface.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from howdah.build.cpio import Writer
 from howdah.machines.machine_set import CONTROL, MANAGE
 from howdah.machines.qemu import MANAGE_MAC
 
-# What QEMU's user network gives its one machine. There is no route to anywhere.
+# The machine's address in QEMU's user network, which has no route to anywhere.
 MANAGE_ADDRESS = "10.0.2.15/24"
 
 
@@ -31,10 +31,10 @@ def personal_files(
     public_key: str,
     host_key: str,
 ) -> dict[str, tuple[str, int]]:
-    """Path below / to content and permissions.
+    """Return the files by path below /, with content and permissions.
 
-    ``macs`` are of its interfaces, by name; ``links`` have addresses, ``peers`` are other hosts' on the link of
-    monitoring. An interface without an address is named and left alone, down: a run takes it as it is.
+    ``macs`` and ``links`` map its interfaces to MAC and IP addresses, ``peers`` other hosts to their addresses on the
+    monitoring link. An interface without an address only gets its name and stays down: a run configures it.
     """
     hosts = "".join(f"{address} {peer}\n" for peer, address in peers.items())
     files = {
@@ -51,11 +51,11 @@ def personal_files(
 
 
 def _interface(name: str, mac: str, address: str | None) -> dict[str, tuple[str, int]]:
-    # Its own address, not one that a run gives it, and not a VLAN that inherits it.
+    # Match the permanent address: a run may set another one, and a VLAN would inherit it.
     place = f"etc/systemd/network/10-{name}"
     files = {f"{place}.link": (f"[Match]\nPermanentMACAddress={mac}\nDriver=virtio_net\n[Link]\nName={name}\n", 0o644)}
     if address is not None:
-        # Of the two that are not the machine set's wires nothing waits for an answer.
+        # Booting must not wait for the two interfaces that are not wires of the machine set.
         own = "LinkLocalAddressing=no\nIPv6AcceptRA=no\n"
         text = f"[Match]\nName={name}\n[Network]\nAddress={address}\n{own}"
         if name in (MANAGE, CONTROL):
@@ -65,7 +65,7 @@ def _interface(name: str, mac: str, address: str | None) -> dict[str, tuple[str,
 
 
 def write_initrd(target: Path, first: Path, files: Mapping[str, tuple[str, int]]) -> None:
-    """The first file system: ``first`` (an archive), and below /put the files."""
+    """Write the initial file system: the archive ``first``, and the files below /put."""
     with target.open("wb") as file:
         file.write(first.read_bytes())
         archive = Writer(file)
@@ -78,11 +78,11 @@ def write_initrd(target: Path, first: Path, files: Mapping[str, tuple[str, int]]
 def write_seed(
     seed: Path, machine_set: str, name: str, macs: Mapping[str, str], links: Mapping[str, str], public_key: str
 ) -> None:
-    """``macs`` are of its interfaces, by wire; those in ``links`` have an address, the others are left without."""
+    """Write the files for cloud-init. ``macs`` maps wires to MACs; interfaces not in ``links`` get no address."""
     seed.mkdir(exist_ok=True)
     user = {"disable_root": False, "hostname": name, "ssh_authorized_keys": [public_key.strip()]}
     network = {"version": 2, "ethernets": _ethernets(macs, links)}
-    # YAML, since JSON is.
+    # JSON is also YAML.
     (seed / "meta-data").write_text(_json({"instance-id": f"howdah-{machine_set}-{name}", "local-hostname": name}))
     (seed / "user-data").write_text("#cloud-config\n" + _json(user))
     (seed / "network-config").write_text(_json(network))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""playbooks/site.yml against several machines, over SSH: what it changed, and what it could not do."""
+"""Runs playbooks/site.yml on several machines over SSH, and reports what it changed and where it failed."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from howdah.machines.inventory import MachineSetDirectory
 from howdah.place import PLAYBOOKS
 
 _STRATEGY = "mitogen_linear"
-# Ansible gives no promise to strategies of others, so a release that nobody has tried here does without.
+# Ansible guarantees nothing to third-party strategies, so they are not used with untested releases.
 _NEWEST_TRIED = (2, 19)
 
 
 def strategy(program: Path) -> dict[str, str]:
-    """Variables for this ansible-playbook that choose Mitogen's strategy: one Python process on each machine.
+    """Return variables that make this ansible-playbook use Mitogen's strategy: one Python process on each machine.
 
-    Ansible alone starts Python on the machine for every task. An emulated processor takes seconds for that.
+    Ansible alone starts Python on the machine for every task, which takes an emulated processor seconds.
 
-    Empty where Mitogen is not installed, for an ansible-playbook of another Python environment than this one, and for a
-    release of ansible-core that is newer than those tried.
-    A user's own ``ANSIBLE_STRATEGY`` has precedence: the caller merges these below its own variables.
+    Empty if Mitogen is not installed, if ansible-playbook belongs to another Python environment, or if ansible-core is
+    newer than the tested releases. A user's own ``ANSIBLE_STRATEGY`` has precedence: the caller merges these below its
+    own variables.
     """
     if program.parent != Path(sys.executable).parent or not _tried():
         return {}
@@ -68,7 +68,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Provisioned:
-    """``changed`` is the number of tasks by host; ``tasks`` names those that changed something, as ``HOST: TASK``."""
+    """The result. ``changed`` counts tasks by host; ``tasks`` names those that changed something, as ``HOST: TASK``."""
 
     changed: dict[str, int]
     tasks: list[str]
@@ -76,7 +76,7 @@ class Provisioned:
 
 
 class _Listener:
-    """Follows what ansible-playbook prints."""
+    """Follows the output of ansible-playbook."""
 
     def __init__(self, progress: Progress) -> None:
         self.changed: dict[str, int] = {}
@@ -103,21 +103,21 @@ class _Listener:
             self.changed[match["host"]] = self.changed.get(match["host"], 0) + int(match["changed"])
 
     def lost_alone(self) -> bool:
-        """Whether nothing failed but connections, so that another attempt may succeed."""
+        """Return whether only connections failed, so that another attempt may succeed."""
         return self.kinds == {_AWAY}
 
     def again(self) -> None:
-        """Forget what could not be reached."""
+        """Reset for another attempt."""
         self.problems, self.kinds, self._task, self._number = [], set(), "", 0
 
 
 def provision(
     directory: MachineSetDirectory, launcher: Path | None, progress: Progress, *arguments: str
 ) -> Provisioned:
-    """Run the playbook; its output goes to provision.log of the directory, that of the last time to .before.
+    """Run the playbook; its output goes to provision.log in the directory, the previous log to .before.
 
-    A machine on a busy processor may lose a connection: then the playbook runs again, at most twice.
-    ``arguments`` are further ones of ansible-playbook. Raises HowdahError naming host, task and reason.
+    A machine on a busy processor may lose a connection: then the playbook runs again, at most twice. ``arguments`` are
+    passed to ansible-playbook. Raises HowdahError that names host, task and reason.
     """
     log = directory.path / LOG
     if log.exists():
@@ -129,7 +129,7 @@ def provision(
         "ANSIBLE_FORCE_COLOR": "0",
         "ANSIBLE_FORKS": str(_FORKS),
         "ANSIBLE_HOST_KEY_CHECKING": "True",
-        # Compression, Ansible's default, is work for an emulated processor and helps nobody within one machine.
+        # Compression, Ansible's default, costs an emulated processor time and is useless within one machine.
         "ANSIBLE_SSH_ARGS": "-o ControlMaster=auto -o ControlPersist=120s -o ServerAliveInterval=10",
         "ANSIBLE_TIMEOUT": "60",
     }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU's command line for one virtual machine. Paths are relative to the machine set's directory, where QEMU runs:
-addresses of Unix sockets may have no more than 107 characters."""
+"""QEMU's command line for one virtual machine. QEMU runs in the machine set's directory, and paths are relative to it:
+addresses of Unix sockets are limited to 107 characters."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from howdah.errors import EngineUnavailableError, HowdahError
 
 AUTO = "auto"
 MOST_DILATION = 1000
-# At 4 most runs beside other work were valid, not all (docs/engines.md).
+# Factor for emulated processors. With 4, some runs beside other work were invalid (docs/engines.md).
 _EMULATED = 8
 WHY_EMULATED = "its clock is dilated, which takes an emulated processor"
-# Before it knows its clocks, a kernel looks whether timer interrupts come while the time stamp counter counts so many
-# cycles (timer_irq_works()). That counter is not dilated: too few come meanwhile, and from some factor on it panics.
+# While booting, a kernel checks that timer interrupts arrive within some cycles of the time stamp counter
+# (timer_irq_works()). The counter is not dilated, so above some factor too few arrive, and the kernel panics.
 KERNEL_ARGUMENTS = ("no_timer_check",)
 _DILATE = Path(__file__).with_name("dilate.c")
 
 
 def chosen_dilation(wanted: int | str, accelerators: Iterable[str], processors: int, cores: int) -> int:
-    """How many of our seconds one of the machines lasts: as asked for; ``auto`` is 1 where KVM runs all of them.
+    """Return how many local seconds one of the machines lasts: ``wanted``, or for ``auto`` 1 if KVM runs all of them.
 
-    Else it is 8 for up to three emulated processors on two cores, and in proportion for more of them.
+    Otherwise ``auto`` is 8 for up to three emulated processors on two cores, and proportionally more for more of them.
 
-    An emulated processor is some fifty times slower than the machine's. In real time that makes timers late, and the
-    network in it with them. Where all machines share a clock that runs at a fraction of this machine's, each has that
-    many times the processor for a second of its own. dilate.c does it, loaded into each QEMU.
+    An emulated processor is some fifty times slower than the machine's. In real time its timers are late, and so is the
+    network that depends on them. If all machines share a clock that is slowed down by a factor, each has that many
+    times more processor time per second of its own. dilate.c, loaded into each QEMU, does it.
 
     >>> chosen_dilation("auto", ["kvm", "tcg"], 3, 2)
     8
@@ -50,19 +50,19 @@ def chosen_dilation(wanted: int | str, accelerators: Iterable[str], processors: 
 
 
 def dilating(dilation: int, cache: Cache) -> list[str]:
-    """What env(1) is to set for QEMU; nothing for a clock like ours. Raises HowdahError where it does not compile."""
+    """Return env(1)'s settings for QEMU; none without dilation. Raises HowdahError if dilate.c does not compile."""
     return [variable(library(_DILATE, cache)), f"HOWDAH_DILATION={dilation}"] if dilation != 1 else []
 
 
-MANAGE_MAC = "52:54:00:00:00:01"  # the same in each: no two of them meet
+MANAGE_MAC = "52:54:00:00:00:01"  # the same in every machine: these interfaces share no network
 SSH_PORT = 22
 _TRANSLATED_MEBIBYTES = 256
 
 
 @dataclass(frozen=True)
 class Plug:
-    """One network interface of a machine and what it is plugged into: a socket, on which this machine or the other one
-    listens, or a tap, which is a file descriptor QEMU inherits."""
+    """One network interface of a machine and its connection: a socket, on which this machine or the other one listens,
+    or a tap, whose file descriptor QEMU inherits."""
 
     mac: str
     socket: str = ""
@@ -72,7 +72,7 @@ class Plug:
 
 @dataclass(frozen=True)
 class Hub:
-    """The middle of a segment of several machines: this machine's interface, and the sockets of the others."""
+    """The centre of a segment of several machines: this machine's interface, and the sockets of the others."""
 
     mac: str
     sockets: tuple[str, ...]
@@ -80,7 +80,8 @@ class Hub:
 
 @dataclass(frozen=True)
 class VirtualMachine:
-    """``kernel`` None: the disk has a boot loader. ``seed`` is a directory with cloud-init's files for such a disk."""
+    """A virtual machine. ``kernel`` None: the disk has a boot loader. ``seed`` is a directory with cloud-init's files
+    for such a disk."""
 
     machine_set: str
     name: str
@@ -100,12 +101,12 @@ class VirtualMachine:
 
     @property
     def mark(self) -> str:
-        """The argument that tells this machine's process from every other."""
+        """The argument that identifies this machine's process."""
         return f"howdah-{self.machine_set}-{self.name}"
 
 
 def mac_of(machine_set: str, host: str, wire: str) -> str:
-    """Locally administered, and the same each time."""
+    """Return a locally administered address, always the same for the same arguments."""
     digest = hashlib.sha256(f"{machine_set}/{host}/{wire}".encode()).digest()
     return "52:54:" + ":".join(f"{byte:02x}" for byte in digest[:4])
 
@@ -117,13 +118,13 @@ def command_line(machine: VirtualMachine) -> list[str]:
         *_processor(machine),
         *("-smp", str(machine.processors), "-m", f"{machine.memory_bytes >> 20}M"),
         *("-nodefaults", "-no-user-config", "-display", "none"),
-        # A kernel of ours that restarts has panicked; an image may have its reasons.
+        # howdah's kernels only restart after a panic; an image may have other reasons.
         *(["-no-reboot"] if machine.kernel is not None else []),
         *("-serial", f"file:{machine.console}", "-pidfile", machine.pid_file),
         *("-device", "virtio-rng-pci"),
         *("-drive", f"if=none,id=disk,file={machine.disk},format=qcow2,cache=unsafe"),
         *("-device", "virtio-blk-pci,drive=disk"),
-        # The only way in from outside: SSH by a port of loopback. The machine reaches nothing through it.
+        # The only access from outside: SSH through a port of loopback. The machine itself can reach nothing this way.
         *("-netdev", f"user,id=manage,restrict=on,hostfwd=tcp:127.0.0.1:{machine.port}-:{SSH_PORT}"),
         *("-device", _card("manage", MANAGE_MAC)),
     ]
@@ -147,30 +148,30 @@ def command_line(machine: VirtualMachine) -> list[str]:
 def _processor(machine: VirtualMachine) -> list[str]:
     if machine.accelerator == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    # Translated code is kept in a buffer of a gigabyte otherwise, for each machine.
+    # The default is a gigabyte of translated code for each machine.
     return ["-accel", f"tcg,thread=multi,tb-size={_TRANSLATED_MEBIBYTES}", "-cpu", "qemu64"]
 
 
 def _card(netdev: str, mac: str) -> str:
-    return f"virtio-net-pci,netdev={netdev},mac={mac},romfile="  # nobody boots from it
+    return f"virtio-net-pci,netdev={netdev},mac={mac},romfile="  # no ROM: nobody boots from it
 
 
 def _stream(name: str, socket: str, listens: bool) -> str:
-    """A wire: a stream of frames between two QEMUs, which loses none and waits where a datagram would be dropped."""
+    """Return a wire: a stream of frames between two QEMUs, which blocks where a datagram would be dropped."""
     return f"stream,id={name},server={'on' if listens else 'off'},addr.type=unix,addr.path={socket}"
 
 
 def _arguments(machine: VirtualMachine) -> list[str]:
     return [
         *("console=ttyS0", "panic=-1", "quiet", "mitigations=off"),
-        # What a program asks of the kernel takes long on an emulated processor; nothing urgent shall wait for it.
+        # System calls take long on an emulated processor; urgent work must be able to preempt them.
         "preempt=full",
-        # An emulated time stamp counter is the host's: it never has to be doubted.
+        # An emulated time stamp counter is the host's, and needs no watchdog.
         *("tsc=reliable", "nowatchdog"),
-        # Its ciphers were tested where they were built.
+        # The ciphers were tested where they were built.
         "cryptomgr.notests=1",
-        # Emulated processors that share few real ones take their time: systemd shall not lose its patience. What it
-        # does is on the console, for whoever asks why a machine does not come up.
+        # Emulated processors that share few real ones are slow: keep systemd from timing out. Its status goes to the
+        # console, to show why a machine does not come up.
         *("systemd.show_status=yes", "systemd.service_watchdogs=no", "systemd.default_timeout_start_sec=1800"),
         "systemd.default_device_timeout_sec=1800",
         *machine.append,
@@ -178,11 +179,11 @@ def _arguments(machine: VirtualMachine) -> list[str]:
 
 
 _BOOT_MARK = slice(510, 512)
-_MARKED = b"\x55\xaa"  # the last two bytes of a sector that a PC boots from; a GPT has it as well
+_MARKED = b"\x55\xaa"  # last two bytes of a boot sector, also with a GPT
 
 
 def check_image(image: Path, where: str) -> str:
-    """The format of a disk image of the user's, as QEMU names it. Raises HowdahError for a file that is none."""
+    """Return QEMU's name for the format of a user's disk image. Raises HowdahError for any other file."""
     with image.open("rb") as file:
         start = file.read(512)
     if not start:
@@ -191,7 +192,7 @@ def check_image(image: Path, where: str) -> str:
     if answer.returncode:
         raise HowdahError(f"this is not a disk image: {_words(answer)}", where=where)
     found = str(json.loads(answer.stdout)["format"])
-    # Anything at all counts as a raw disk; one that boots has a mark.
+    # QEMU accepts any file as a raw disk; a bootable one has this mark.
     if found == "raw" and start[_BOOT_MARK] != _MARKED:
         raise HowdahError(
             f"{image.name} is not a disk image: QEMU does not know its format, and it has no boot sector",
@@ -202,7 +203,7 @@ def check_image(image: Path, where: str) -> str:
 
 
 def make_overlay(overlay: Path, base: Path, base_format: str) -> None:
-    """A disk that holds only what changes. Raises HowdahError with QEMU's words."""
+    """Make a disk that holds only changes. Raises HowdahError with QEMU's message."""
     overlay.unlink(missing_ok=True)
     answer = _qemu_img(
         *("create", "-q", "-f", "qcow2", "-F", base_format, "-b", str(base.resolve()), str(overlay)),

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receiving end on a host that runs no agent of howdah: FreeBSD, Windows, or anything with Python 3.8.
+"""The receiver for hosts that cannot run howdah's agent: FreeBSD, Windows, or anything with Python 3.8.
 
-It owns the socket and nothing else: listens on one address, reads every connection to its end as fast as it
-can, and writes one JSON line for each. It is copied to hosts alone, so it imports nothing of howdah and nothing beyond
-the standard library, and nothing that only Unix has.
+It listens on one address, reads every connection to its end as fast as it can, writes one JSON line for each, and
+manages nothing else. Only this file is copied to hosts, so it imports only the portable part of the standard library.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ _CHUNK_BYTES = 1 << 20
 
 
 class StreamReceiver:
-    """Takes connections on ``address`` and ``port``; ``buffer_bytes`` fixes SO_RCVBUF, else the system tunes it.
+    """Accepts connections on ``address`` and ``port``; ``buffer_bytes`` fixes SO_RCVBUF, otherwise the system tunes it.
 
-    Raises ValueError for a wildcard address, OSError where it cannot listen.
+    Raises ValueError for a wildcard address, OSError if it cannot listen.
     """
 
     def __init__(self, address: str, port: int, log: str | None, buffer_bytes: int | None = None) -> None:
@@ -37,7 +36,7 @@ class StreamReceiver:
             if sys.platform != "win32":
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if buffer_bytes is not None:
-                # Before listening: the window scale is settled by the SYN, of which a connection inherits it.
+                # Before listening: connections inherit the window scale, which is fixed by the SYN.
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
             self._socket.bind((address, port))
             self._socket.listen(64)
@@ -53,7 +52,7 @@ class StreamReceiver:
         self._socket.close()
 
     def serve(self, connections: int | None = None) -> None:
-        """Take this many connections, or any number, and return when all of them have ended."""
+        """Accept this many connections, or any number, and return when all of them have ended."""
         threads: list[threading.Thread] = []
         taken = 0
         while connections is None or taken < connections:

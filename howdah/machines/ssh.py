@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands and files on one of several machines, by SSH with the machine set's own key and known hosts.
+"""Runs commands and copies files on one of several machines, over SSH with the machine set's own key and known hosts.
 
-A started machine is watched until it answers, with a limit, and with words for each way it fails.
+Also waits for started machines to answer, with a limit, and explains each kind of failure.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from howdah.machines.state import Remembered
 from howdah.record.kernel_log import console_tail
 
 _CONNECT_S = 30
-_FAILED = 255  # ssh's own status; a program's is passed on
+_FAILED = 255  # ssh's own failure; other statuses are the program's
 _REFUSED = ("Permission denied (", "Too many authentication failures")
 _OTHER_KEY = ("Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED")
 
 
 class UnreachableError(HowdahError):
-    """SSH does not get there. ``final``: waiting would not help (the key is refused, the host is another one)."""
+    """SSH cannot connect. ``final``: waiting would not help (the key is refused, or another host answers)."""
 
     def __init__(self, what: str, *, final: bool, where: str, hint: str | None = None) -> None:
         super().__init__(what, where=where, hint=hint)
@@ -37,17 +37,17 @@ class UnreachableError(HowdahError):
 
 @dataclass(frozen=True)
 class Way:
-    """The way to a machine. ``directory`` is the machine set's, with the sockets of the master connections."""
+    """The SSH route to a machine. ``directory`` is the machine set's, with the sockets of the master connections."""
 
     name: str
     address: str
     port: int
     user: str
     directory: Path
-    accept_new: bool  # a host whose key nobody knows yet is taken at its word, once
+    accept_new: bool  # whether to accept the key of an unknown host on first use
 
     def options(self) -> list[str]:
-        """Of ssh and scp; run them in ``directory``: a socket's address may have no more than 107 characters."""
+        """Return options for ssh and scp; run these in ``directory``: a socket's address has at most 107 characters."""
         checking = "accept-new" if self.accept_new else "yes"
         settings = {
             "IdentityFile": "id_ed25519",
@@ -68,14 +68,14 @@ class Way:
         return ["-F", "/dev/null", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))]
 
     def command(self, argv: Sequence[str], *, tty: bool = False) -> list[str]:
-        """ssh's command line for a program on that machine, whatever its arguments hold."""
+        """Return ssh's command line for a program on that machine, with its arguments quoted."""
         where = ["-p", str(self.port), "-l", self.user, self.address]
         return [_program("ssh"), *self.options(), *(["-t"] if tty else []), *where, "--", shlex.join(argv)]
 
     def run(
         self, argv: Sequence[str], *, timeout_s: float, data: bytes | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run to its end, whatever its status. Raises UnreachableError, or HowdahError after ``timeout_s``."""
+        """Run a program to its end, whatever its status. Raises UnreachableError, or HowdahError at the timeout."""
         try:
             done = subprocess.run(
                 self.command(argv),
@@ -85,7 +85,7 @@ class Way:
                 capture_output=True,
                 timeout=timeout_s,
                 check=False,
-                start_new_session=True,  # Ctrl-C reaches us alone
+                start_new_session=True,  # Ctrl-C reaches only this process
             )
         except subprocess.TimeoutExpired:
             raise HowdahError(f"{shlex.join(argv)} did not finish within {timeout_s:g} s", where=self.name) from None
@@ -94,8 +94,8 @@ class Way:
         return done
 
     def spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a program and return; its three streams are pipes. It gets SIGHUP when the connection ends, if it has
-        a terminal, and else end of file."""
+        """Start a program with three pipes and return. When the connection ends, it gets SIGHUP if it has a terminal,
+        otherwise end of file."""
         return subprocess.Popen(
             self.command(argv),
             cwd=self.directory,
@@ -106,7 +106,7 @@ class Way:
         )
 
     def put(self, source: Path, target: str, *, timeout_s: float = 300) -> None:
-        """Copy a file, or what a directory holds, to that machine. ``target`` is absolute; directories are made."""
+        """Copy a file, or the content of a directory, to the absolute path ``target``, whose directories are made."""
         if source.is_dir():
             packed = subprocess.run(["tar", "-C", str(source), "-c", "-f", "-", "."], capture_output=True, check=True)
             content, receive = packed.stdout, 'mkdir -p "$1" && tar -C "$1" --no-same-owner -x -f -'
@@ -118,7 +118,7 @@ class Way:
             raise HowdahError(f"{source} cannot be copied to {target}: {said}", where=self.name)
 
     def get(self, source: str, target: Path, *, timeout_s: float = 300) -> None:
-        """Copy what a directory of that machine holds into ``target``, a directory here, which is made."""
+        """Copy the content of a directory of that machine into the local directory ``target``, which is made."""
         target.mkdir(parents=True, exist_ok=True)
         done = self.run(["tar", "-C", source, "-c", "-z", "-f", "-", "."], timeout_s=timeout_s)
         if done.returncode:
@@ -136,12 +136,12 @@ class Way:
             )
 
     def close(self) -> None:
-        """End the master connection, if there is one."""
+        """End the master connection, if it is open."""
         command = [_program("ssh"), *self.options(), "-O", "exit", "-p", str(self.port), self.address]
         subprocess.run(command, cwd=self.directory, stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
     def explain(self, said: str) -> None:
-        """Raise UnreachableError for what ssh said when it did not get there."""
+        """Raise UnreachableError for the output of an ssh that could not connect."""
         where = f"{self.name} ({self.address}, port {self.port})"
         last = (said.strip().splitlines() or ["ssh said nothing"])[-1]
         if any(text in said for text in _REFUSED):
@@ -179,7 +179,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Booting:
-    """A machine that was started. ``console`` and ``said`` are files: what it and what QEMU have written."""
+    """A machine that was started. ``console`` is the file of its output, ``said`` that of QEMU's."""
 
     name: str
     process: Remembered
@@ -189,10 +189,10 @@ class Booting:
 
 
 def await_ssh(machines: list[Booting], limit_s: float, progress: Progress) -> dict[str, float]:
-    """Wait until every machine lets us in; seconds that each took from now.
+    """Wait until every machine accepts SSH; return the seconds that each took from now.
 
-    Raises RunFailedError when one ends, or does not answer within ``limit_s``; UnreachableError at once when one
-    answers and refuses the machine set's key.
+    Raises RunFailedError if one ends or does not answer within ``limit_s``; UnreachableError at once if one refuses the
+    machine set's key.
     """
     started = time.monotonic()
     ready: dict[str, float] = {}
@@ -214,7 +214,7 @@ def await_ssh(machines: list[Booting], limit_s: float, progress: Progress) -> di
 
 
 def _answers(way: Way) -> bool:
-    """Whether an SSH server says its first line. That a connection opens tells nothing: QEMU itself takes it."""
+    """Return whether an SSH server sends its banner. An open connection proves nothing: QEMU itself accepts it."""
     try:
         with socket.create_connection((way.address, way.port), timeout=_BANNER_S) as connection:
             return connection.recv(4) == b"SSH-"
@@ -232,7 +232,7 @@ def _lets_in(way: Way) -> bool:
 
 
 def ended(machine: Booting) -> RunFailedError:
-    """The machine's process is gone, and this is what it and QEMU said last."""
+    """Return the error for a machine whose process has ended, with its last output and QEMU's."""
     return RunFailedError(
         f"the virtual machine {machine.name} ended{_last_words(machine.said)}",
         where=str(machine.console),
@@ -255,7 +255,7 @@ def _last_words(said: Path) -> str:
 
 def _console_hint(console: Path) -> str:
     lines = console_tail(console, 200)
-    # What led to a panic stands before it; behind it come registers.
+    # The cause of a panic is before it; the registers after it are left out.
     panic = next((number for number, line in enumerate(lines) if _PANIC in line), len(lines))
     lines = lines[: panic + 1][-_TAIL_LINES:]
     if not lines:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a machine set that is up, in ``state.json`` of its directory; and the lock of who works on it.
+"""The state of a machine set that is up, in ``state.json`` of its directory, and the lock for working on it.
 
-Of the processes that it remembers none is ended unless it is proved to be the one that was started.
+No recorded process is ended unless it is proved to be the one that was started.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from howdah.codec import decoded
 from howdah.errors import HowdahError
 from howdah.running import is_running, stat_fields
 
-_START_FIELD = 19  # of /proc/PID/stat behind the name, which may hold anything (proc(5): field 22, starttime)
+# Index after the name in /proc/PID/stat; the name may contain anything (proc(5): field 22, starttime).
+_START_FIELD = 19
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """``start_ticks`` is when it started, as the kernel counts; ``mark`` is an argument of its command line."""
+    """A process. ``start_ticks`` is its start time in clock ticks; ``mark`` is an argument of its command line."""
 
     pid: int
     start_ticks: int
     mark: str
 
     def is_alive(self) -> bool:
-        """Whether this very process runs: not another one that has got its number since."""
+        """Return whether exactly this process runs, and not another one that has since got its number."""
         if start_ticks(self.pid) != self.start_ticks:
             return False
         try:
@@ -42,7 +43,8 @@ class Remembered:
         return self.mark in command
 
     def end(self, patience_s: float) -> bool:
-        """SIGTERM, and SIGKILL after that time; whether there was anything to end. Returns when it is gone."""
+        """Send SIGTERM, and SIGKILL after ``patience_s``; return once the process is gone, with whether it had been
+        running."""
         if not self.is_alive():
             return False
         for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, patience_s)):
@@ -55,7 +57,7 @@ class Remembered:
         return True
 
     def wait(self, limit_s: float) -> bool:
-        """Whether it is gone within that time."""
+        """Return whether the process ends within the limit."""
         end = time.monotonic() + limit_s
         while self.is_alive():
             if time.monotonic() > end:
@@ -65,13 +67,13 @@ class Remembered:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When that process started, in clock ticks since the machine did; None without a process, and for a zombie."""
+    """Return a process's start time in clock ticks since the boot; None without a process, and for a zombie."""
     fields = stat_fields(pid) if is_running(pid) else None
     return None if fields is None else int(fields[_START_FIELD])
 
 
 def remember(pid: int, mark: str) -> Remembered | None:
-    """That process, if it runs."""
+    """Return the process if it runs, otherwise None."""
     started = start_ticks(pid)
     return None if started is None else Remembered(pid, started, mark)
 
@@ -81,31 +83,31 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class MachineState:
-    """A virtual machine that was started: its process, the port of 127.0.0.1 that leads to its SSH, and what it is."""
+    """A virtual machine that was started: its process, the local port that leads to its SSH, and its parts."""
 
     process: Remembered
     port: int
-    accelerator: str  # kvm, or tcg and why not the other
+    accelerator: str  # kvm or tcg
     why_no_kvm: str | None
     kernel: str
     release: str | None
     source: str
-    macs: dict[str, str]  # wire to MAC address
-    dilation: int = 1  # how many of our seconds a second of the machine lasts
-    image_sources: str | None = None  # the key of what its image was made of
+    macs: dict[str, str]  # MAC address by wire
+    dilation: int = 1  # local seconds per second of the machine
+    image_sources: str | None = None  # key of its image's ingredients
     modules_built: list[str] = field(default_factory=list)
     modules_left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def can_have_modules(self) -> bool:
-        """Whether the project's modules can be built for its kernel, or some of them."""
+        """Whether at least some of the project's modules can be built for its kernel."""
         return bool(self.modules_built)
 
 
 @dataclass(frozen=True)
 class MachineSetState:
-    """``times_s`` has how long starting, booting and so on took; ``namespace`` is where the wires are if they are taps
-    (howdah/machines/tap.py)."""
+    """All machines. ``times_s`` are the durations of starting, booting and so on; ``namespace`` holds the wires if they
+    are taps (howdah/machines/tap.py)."""
 
     machines: dict[str, MachineState]
     times_s: dict[str, float] = field(default_factory=dict)
@@ -113,7 +115,7 @@ class MachineSetState:
 
     @property
     def dilation(self) -> int:
-        """How many of our seconds one of the machines lasts, the same for all of them (howdah/machines/qemu.py)."""
+        """How many local seconds one of the machines lasts, the same for all of them (howdah/machines/qemu.py)."""
         return max((machine.dilation for machine in self.machines.values()), default=1)
 
     def alive(self) -> list[str]:
@@ -126,7 +128,7 @@ class MachineSetState:
 
 
 def read_state(file: Path) -> MachineSetState | None:
-    """None without a state: the machine set is not up. Raises HowdahError for one that cannot be read."""
+    """Read the state; None if the machine set is not up. Raises HowdahError if it cannot be read."""
     try:
         record = json.loads(file.read_text())
     except FileNotFoundError:
@@ -147,8 +149,8 @@ _BY_HAND = "Look for the virtual machines with 'ps', end them, and remove the fi
 
 @contextmanager
 def locked(directory: Path, doing: str) -> Iterator[None]:
-    """One process at a time works on a machine set. Raises HowdahError naming the one that does."""
-    # The file stays: removing it while another waits for it would let a third take a second lock.
+    """Hold a machine set, on which one process at a time may work. Raises HowdahError that names the current holder."""
+    # The file stays: removing it while another process waits for it would let a third one lock a new file.
     with (directory / ".lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

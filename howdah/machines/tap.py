@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wires of this machine's kernel: a bridge between the taps of a wire's ends, in a network namespace of their own.
+"""Wires made of this machine's kernel: bridges between the taps of each wire's ends, in a separate network namespace.
 
-Only root can make them. Nothing of this machine is joined to them, no address, no route and no filter of packets; and
-whoever wants to see what a wire carries can: ``ip netns exec NAMESPACE tcpdump -i WIRE``.
+Only root can make them. They have no connection to this machine, no address, no route and no packet filter. To see what
+a wire carries: ``ip netns exec NAMESPACE tcpdump -i WIRE``.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from howdah.errors import EngineUnavailableError, HowdahError
 
 _TUN = Path("/dev/net/tun")
 _NAMESPACES = Path("/run/netns")
-# linux/if_tun.h. Without IFF_VNET_HDR the guest is offered no offloading: frames are as long as on a cable.
+# linux/if_tun.h. Without IFF_VNET_HDR the guest is offered no offloading, so frames are as long as on a cable.
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 _REQUEST = struct.Struct("16sH22x")
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
-# What waits while QEMU does not run: half a second of 240 Mbit/s. A wire that loses a frame makes its run invalid.
+# Queue for the time in which QEMU does not run: half a second at 240 Mbit/s. A lost frame makes a run invalid.
 _QUEUE_PACKETS = 10_000
-_MTU_BYTES = 65_521  # the most a tap takes: the machines decide about theirs
-# Frames for bridges themselves (IEEE 802.1D, table 7-10) go through, but for the three kinds that no bridge passes on.
+_MTU_BYTES = 65_521  # a tap's maximum; the machines choose their own
+# Forward link-local frames (IEEE 802.1D, table 7-10), except the three kinds that no bridge may forward.
 _LINK_LOCAL = 0xFFF8
 
 
 @dataclass(frozen=True)
 class TapNetwork:
-    """The wires of one machine set, by the path of its directory: two of one name do not touch each other."""
+    """The wires of one machine set, identified by its directory: two sets of the same name do not interfere."""
 
     machine_set: str
     directory: Path
@@ -47,14 +47,14 @@ class TapNetwork:
         return f"howdah-{self.machine_set}-{hashlib.sha256(str(self.directory.resolve()).encode()).hexdigest()[:8]}"
 
     def make(self, wires: Sequence[str]) -> None:
-        """A bridge for each wire. Raises HowdahError, having removed what was made."""
-        remove(self.namespace)  # of a howdah that was killed before it could say that there is one
+        """Make a bridge for each wire. Raises HowdahError after removing what was made."""
+        remove(self.namespace)  # left by a howdah that was killed before it recorded the namespace
         _ip("netns", "add", self.namespace)
         try:
-            # The bridges are wires: they say nothing themselves.
+            # The bridges are wires and must not send anything themselves.
             self._silence()
             for wire in wires:
-                # A bridge that forgets at once where a station is passes all on to the other end.
+                # Without learned addresses a bridge forwards everything to the other end.
                 quiet = ["ageing_time", "0", "mcast_snooping", "0", "group_fwd_mask", str(_LINK_LOCAL)]
                 self._ip("link", "add", wire, "type", "bridge", *quiet)
                 self._ip("link", "set", wire, "up")
@@ -63,10 +63,10 @@ class TapNetwork:
             raise
 
     def tap(self, wire: str, host: str) -> int:
-        """A tap at ``wire`` for that host: its file descriptor. The tap goes when the last process closes it."""
+        """Make a tap at ``wire`` for a host; return its descriptor. The tap lasts until the last process closes it."""
         name = "tap-" + hashlib.sha256(f"{wire} {host}".encode()).hexdigest()[:8]
         try:
-            with ThreadPoolExecutor(max_workers=1) as thread:  # a namespace is each thread's own
+            with ThreadPoolExecutor(max_workers=1) as thread:  # network namespaces are per thread
                 descriptor = thread.submit(_open_tap, self.namespace, name).result()
         except OSError as error:
             raise HowdahError(f"no tap can be made: {error.strerror}", where=str(error.filename or _TUN)) from error
@@ -88,7 +88,7 @@ class TapNetwork:
 
 
 def _open_tap(namespace: str, name: str) -> int:
-    """A tap is made where the thread is that opens the device. Raises OSError."""
+    """Open a tap; it is made in the network namespace of the calling thread. Raises OSError."""
     place = os.open(_NAMESPACES / namespace, os.O_RDONLY | os.O_CLOEXEC)
     try:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -107,7 +107,7 @@ def _open_tap(namespace: str, name: str) -> int:
 
 
 def require() -> None:
-    """Raises EngineUnavailableError unless this process may make taps."""
+    """Raise EngineUnavailableError unless this process may make taps."""
     hint = "Without 'taps: true' the machines file needs neither: wires are sockets then."
     if os.geteuid() != 0:
         raise EngineUnavailableError("wires by taps need root", hint=hint)
@@ -118,8 +118,10 @@ def require() -> None:
 
 
 def lost(namespace: str) -> dict[str, int]:
-    """Frames lost at the taps so far, by ``WIRE to HOST``: the machine did not take them in time. Raises HowdahError
-    for one who may not look."""
+    """Return the frames lost at taps so far, by ``WIRE to HOST``, because the machine did not read them in time.
+
+    Raises HowdahError without permission to look.
+    """
     found = {}
     for link in json.loads(_ip("-n", namespace, "-s", "-json", "link", "show")):
         if "master" in link:
@@ -130,7 +132,7 @@ def lost(namespace: str) -> dict[str, int]:
 
 
 def remove(namespace: str) -> bool:
-    """Whether there was one. Its interfaces go with it."""
+    """Remove the namespace with its interfaces; return whether it existed."""
     if not (_NAMESPACES / namespace).exists():
         return False
     _ip("netns", "delete", namespace)

@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from howdah.publish.metric import Families, MetricSamples, PublishedMetric
-from howdah.record.directory import is_abandoned, read_json, write_whole
+from howdah.record.directory import read_json, remove_abandoned, write_whole
 
 _FILE = ".sweep-"
+_LEFT_S = 10.0  # a command writes each second; the number of another container's process says nothing here
 RUN_STATES = ("made", "failed", "in_progress", "handed", "waiting")
 WORKER_STATES = ("ready", "preparing", "refused")
 _OWN = ("process",)
@@ -90,10 +91,9 @@ def sweep_families(runs: Path) -> Families:
     """The metrics of each running command below ``runs``. Removes files of killed commands; skips unreadable files."""
     found: Families = {}
     for file in sorted(runs.glob(f"{_FILE}*")):
-        if is_abandoned(file):
-            file.unlink(missing_ok=True)
-            continue
         try:
+            if time.time() - file.stat().st_mtime > _LEFT_S and remove_abandoned(file):
+                continue
             SweepNumbers(**read_json(file)).add_to(found, time.time())
         except (OSError, ValueError, TypeError, AttributeError):
             continue

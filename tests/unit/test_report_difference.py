@@ -111,7 +111,7 @@ def test_a_table_has_the_measures_asked_for(tmp_path: Path, capsys: pytest.Captu
     assert rows
     wrong = (
         (["--measure", "exit_cwnd"], "did you mean exit_cwnd_"),
-        (["--measure", LOST, "--of", "completion"], "--measure is of results and differences"),
+        (["--measure", LOST, "--of", "completion"], "--measure applies to results and differences"),
         (["--measure", "exit_cause", "--of", "differences"], "its values are words"),
     )
     for options, what in wrong:

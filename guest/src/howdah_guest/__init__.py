@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What howdah runs, built: ``bundle/`` beside this file (howdah/build/bundle_file.py)."""
+"""The ready-made parts that howdah runs: ``bundle/`` beside this file (howdah/build/bundle_file.py)."""

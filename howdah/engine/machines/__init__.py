@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One plan across several machines: senders, an emulator, receivers, each with a kernel and a clock of its own."""
+"""One plan across several machines: senders, an emulator, receivers, each with its own kernel and clock."""

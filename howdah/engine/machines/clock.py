@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a machine's clock is from ours, by asking it many times: where every answer's bounds agree.
+"""Estimation of the offset between a machine's clock and the local one, from many queries.
 
-A clock that is asked at ``sent`` and whose answer is there at ``received``, both by our clock, was read in between. Its
-offset (its time minus ours) is therefore at least ``told - received`` and at most ``told - sent``. All samples together
-leave a span that is never longer than the shortest round trip, whatever the two ways take.
+A query sent at ``sent`` and answered at ``received``, both by the local clock, reads the machine's clock (``told``) at
+some instant between them. The offset (its time minus the local one) is therefore at least ``told - received`` and at
+most ``told - sent``. The interval on which all samples agree is never longer than the shortest round trip, however that
+divides into its two directions.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from dataclasses import dataclass
 from howdah.errors import RunFailedError
 from howdah.record.clock import Correction, MachineClock, Offset
 
-# By how much two clocks may run apart while one is asked: a crystal's error and a rough calibration of it.
+# Most relative drift of two clocks during the queries: a crystal's error plus that of its rough calibration.
 _DRIFT = 200e-6
 
 
 class Ours:
-    """Our clock, as slow as the machines' are (howdah/machines/qemu.py)."""
+    """The local clock, slowed down as much as the machines' clocks (howdah/machines/qemu.py)."""
 
     def __init__(self, dilation: int = 1) -> None:
         self.dilation = dilation
@@ -29,13 +30,13 @@ class Ours:
         return time.monotonic_ns() // self.dilation
 
     def real_s(self, machines_s: float) -> float:
-        """How long it takes here until so much time has passed there."""
+        """Return the local seconds in which ``machines_s`` pass on the machines."""
         return machines_s * self.dilation
 
 
 @dataclass(frozen=True)
 class ClockSample:
-    """``sent_ns`` and ``received_ns`` by our clock, ``told_ns`` by the machine's."""
+    """One query: ``sent_ns`` and ``received_ns`` by the local clock, ``told_ns`` by the machine's."""
 
     sent_ns: int
     told_ns: int
@@ -43,7 +44,7 @@ class ClockSample:
 
 
 def estimate(samples: Sequence[ClockSample], machine: str) -> Offset:
-    """Raises RunFailedError where no offset fits all samples: the clock was set meanwhile."""
+    """Return the offset that fits all samples. Raises RunFailedError if none does: the clock was set meanwhile."""
     middle = samples[len(samples) // 2].told_ns
     lower = max(item.told_ns - item.received_ns - _slack(item, middle) for item in samples)
     upper = min(item.told_ns - item.sent_ns + _slack(item, middle) for item in samples)
@@ -61,13 +62,16 @@ def _slack(item: ClockSample, middle_ns: int) -> int:
 
 
 def correction(before: Offset, after: Offset, epoch_ns: int) -> Correction:
-    """``epoch_ns`` is the epoch on the machine's clock, which ``before`` was used to name."""
+    """Return the correction from the offsets before and after a run.
+
+    ``epoch_ns`` is the epoch on the machine's clock, computed with ``before``.
+    """
     gain = (after.offset_ns - before.offset_ns) / (after.at_ns - before.at_ns)
     return Correction(gain, before.at_ns - epoch_ns)
 
 
 def described(before: Offset, after: Offset, epoch_ns: int) -> MachineClock:
-    """A machine's entry in clock.json."""
+    """Return a machine's entry in clock.json."""
     found = correction(before, after, epoch_ns)
     uncertainty_ns = max(before.uncertainty_ns, after.uncertainty_ns)
     return MachineClock(epoch_ns, before, after, found.gain, found.right_ns, uncertainty_ns)

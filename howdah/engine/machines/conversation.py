@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's side of the agents' sessions (howdah/agent/session.py): what they say, in order, with time limits."""
+"""The engine's side of the sessions with agents (howdah/agent/session.py): messages in order, with time limits."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from howdah.record.clock import Offset
 from howdah.record.kernel_log import console_tail
 
 _READ_BYTES = 65536
-_ANSWER_S = 20.0  # a machine that takes longer to tell its time is no machine to measure with
+_ANSWER_S = 20.0  # a machine that takes longer to tell its time is unfit for measurements
 _ENDS_S = 30.0
 _LOOK_S = 1.0
 
-Listener = Callable[[str, SessionWord], None]  # machine, what it says beside what is waited for
+Listener = Callable[[str, SessionWord], None]  # machine, a message other than the awaited one
 
 
 class AgentConversation:
-    """With the agent of one machine, which ``process`` (ssh) carries; what it says of errors goes to ``console``."""
+    """The session with the agent of one machine through ``process`` (ssh), whose standard error goes to ``console``."""
 
     def __init__(self, machine: str, process: subprocess.Popen[bytes], console: Path) -> None:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
@@ -53,7 +53,7 @@ class AgentConversation:
         return self._says.fileno()
 
     def ask(self, asked: SessionQuestion) -> None:
-        """Raises RunFailedError when nobody listens."""
+        """Send a question. Raises RunFailedError if the agent has ended."""
         line = json.dumps(encoded(asked), separators=(",", ":")) + "\n"
         try:
             self._asks.write(line.encode())
@@ -62,7 +62,8 @@ class AgentConversation:
             raise self.failed("its agent ended") from None
 
     def read(self) -> None:
-        """Take what is there. A line that is no such word is not the agent's, and becomes the reason of the failure."""
+        """Read the agent's pending messages. Raises RunFailedError, which quotes the line, for a line outside the
+        protocol."""
         try:
             data = os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:
@@ -76,7 +77,7 @@ class AgentConversation:
                 raise self.failed(f"said {line[:200].decode(errors='replace')!r}") from None
 
     def next(self) -> SessionWord | None:
-        """What was said next; None where there is nothing. Raises RunFailedError after the last word."""
+        """Return the next message; None if none is pending. Raises RunFailedError once the agent has ended."""
         if self._said:
             return self._said.popleft()
         if self._ended:
@@ -92,7 +93,7 @@ class AgentConversation:
         return RunFailedError(f"{self.machine}: {how}", where=str(self.console), hint=hint)
 
     def offset(self, samples: int, ours: Ours) -> Offset:
-        """Ask for the time, one question after the other. Raises RunFailedError."""
+        """Query the time repeatedly and return the clock's offset. Raises RunFailedError."""
         found: list[ClockSample] = []
         with selectors.DefaultSelector() as selector:
             selector.register(self.descriptor, selectors.EVENT_READ)
@@ -113,7 +114,7 @@ class AgentConversation:
                     return ClockSample(sent_ns, message.monotonic_ns, received)
 
     def end(self) -> None:
-        """Close the agent's input, on which it gives everything back, and see it end; kill ssh if it does not."""
+        """Close the agent's input, on which it restores the machine, and wait for its end; kill ssh after a timeout."""
         with contextlib.suppress(OSError):
             self._asks.close()
         try:
@@ -135,9 +136,9 @@ def _copy(source: IO[bytes], target: Path) -> None:
 def hear_all(
     conversations: Sequence[AgentConversation], kind: str, limit_s: float, listen: Listener
 ) -> dict[str, SessionWord]:
-    """Wait until every agent has said ``kind``; return what each said. Other words go to ``listen``.
+    """Wait until every agent has sent a message ``kind``; return these. Other messages go to ``listen``.
 
-    Raises RunFailedError when one fails (says ``done`` and not ok, or ends) or the time is over.
+    Raises RunFailedError if an agent fails (sends ``done`` without ok, or ends) or at the time limit.
     """
     heard: dict[str, SessionWord] = {}
     deadline = time.monotonic() + limit_s
@@ -159,7 +160,7 @@ def hear_all(
 
 
 def _hear(conversation: AgentConversation, kind: str, heard: dict[str, SessionWord], listen: Listener) -> None:
-    """What one agent has said up to ``kind``; what it says after that waits for whoever listens next."""
+    """Read one agent's messages up to ``kind``; later ones stay queued for the next listener."""
     conversation.read()
     while (message := conversation.next()) is not None:
         _check(conversation, message)

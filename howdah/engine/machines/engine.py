@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``machines`` engine: a plan on several machines, in real time, by an agent on each and SSH to all of them."""
+"""The ``machines`` engine: a plan on several machines in real time, with an agent on each, all reached through SSH."""
 
 from __future__ import annotations
 
@@ -36,17 +36,18 @@ _PLACE = "/var/tmp/howdah-run-XXXXXX"  # of a machine
 _CODE = "/var/cache/howdah-agent"
 _COMMAND_S = 60.0
 _TRANSFER_S = 600.0
-_HELLO_S = 120.0  # an interpreter starts slowly where instructions are emulated
+_HELLO_S = 120.0  # an interpreter starts slowly on an emulated processor
 _READY_S = 300.0
-_SETUP_S = 30.0  # what an agent waits for while it builds its part, by its own clock
+_SETUP_S = 30.0  # waiting time of an agent while it builds its part, by its own clock
 _CLOCK_SAMPLES = 60
-_LEAD_NS = 1_000_000_000  # from the naming of the epoch to the first instant of the plan
+_LEAD_NS = 1_000_000_000  # from the choice of the epoch to the first instant of the plan
 
 
 class MachinesEngine:
-    """One run at a time: it uses all machines of the fleet. ``fleet`` None: there are none to run on.
+    """The machines engine. It makes one run at a time, on all machines of the fleet. ``fleet`` None: there are no
+    machines.
 
-    ``wiring`` is who builds the emulator's network, mininet or netlink.
+    ``wiring`` selects what builds the emulator's network: mininet or netlink.
     """
 
     name = "machines"
@@ -116,7 +117,7 @@ def _stage(directory: RunDirectory) -> None:
 
 
 class _Session:
-    """One run: what is put on the machines, their agents, and what is taken back."""
+    """One run: its files on the machines, the sessions with their agents, and its results."""
 
     def __init__(
         self,
@@ -139,7 +140,8 @@ class _Session:
         self._code = f"{_CODE}-{share.agent_key('mininet')}"
 
     def run(self) -> ClockRecord:
-        """The content of clock.json. Raises RunFailedError; what the machines recorded until then is kept."""
+        """Make the run and return the content of clock.json. Raises RunFailedError; what the machines recorded until
+        then is kept."""
         with ExitStack() as stack:
             stack.callback(self._remove)
             for number, (name, machine) in enumerate(self._machines.items()):
@@ -154,9 +156,10 @@ class _Session:
         return clocks
 
     def _deliver(self, machine: RunMachine) -> None:
-        """The agent, unless the machine has it, and its part of the plan in a new directory.
+        """Deliver the machine's part of the plan to a new directory, and the agent unless the machine has it.
 
-        The agent stays there: its byte code is then made once, which takes an emulated machine many seconds.
+        The agent stays there, so that its byte code is compiled only once, which takes an emulated machine many
+        seconds.
         """
         own = self._directory.raw / machine.name
         own.mkdir(parents=True, exist_ok=True)
@@ -169,7 +172,7 @@ class _Session:
         self._note(f"{machine.name}: {remote}")
         machine.check(["tee", f"{remote}/plan.json"], timeout_s=_TRANSFER_S, data=part.read_bytes())
         machine.check(["mkdir", f"{remote}/out"], timeout_s=_COMMAND_S)
-        # What the wiring of Mininet looks for beside the plan.
+        # Mininet's wiring expects this beside the plan.
         machine.check(["ln", "-s", f"{self._code}/topologies", f"{remote}/topologies"], timeout_s=_COMMAND_S)
 
     def _install(self, machine: RunMachine) -> None:
@@ -186,7 +189,8 @@ class _Session:
 
     @contextmanager
     def _conversations(self) -> Iterator[list[AgentConversation]]:
-        """One with the agent of each machine; whatever happens, all agents have ended when this ends."""
+        """Start a session with the agent of each machine; all agents have ended when the context ends, whatever
+        happens."""
         with ExitStack() as stack:
             conversations = []
             for name, machine in self._machines.items():
@@ -250,7 +254,7 @@ class _Session:
         return found
 
     def _fetch(self) -> None:
-        """Everything the agents wrote; of a machine that is gone, nothing."""
+        """Fetch everything the agents wrote; nothing from a machine that is unreachable."""
         for name, remote in self._places.items():
             self._progress(f"fetch from {name}", 0, 0)
             with self._noting(f"{name}: nothing fetched"):
@@ -263,7 +267,8 @@ class _Session:
 
     @contextmanager
     def _noting(self, what: str) -> Iterator[None]:
-        """An error here hides no other; without the files the run fails where they are read."""
+        """Log an error instead of raising it, so that it hides no other; if files are missing, the run fails where they
+        are read."""
         try:
             yield
         except (HowdahError, OSError) as error:

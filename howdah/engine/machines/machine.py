@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine needs of several machines, virtual or not; howdah/machines/fleet.py is that by SSH."""
+"""The engine's interface to several machines, virtual or not; howdah/machines/fleet.py implements it with SSH."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-# How the machines are named to the processes that make runs: its file, and the directory of all machine sets.
+# Variables that pass the machines file, and the directory of all machine sets, to the processes that make runs.
 MACHINES_FILE, MACHINE_SETS = "HOWDAH_MACHINES", "HOWDAH_MACHINE_SETS"
 
 
 class WireEnd(Protocol):
-    """The NIC at an end of a wire."""
+    """The NIC at one end of a wire."""
 
     @property
     def name(self) -> str: ...
@@ -24,8 +24,8 @@ class WireEnd(Protocol):
 
 
 class RunMachine(Protocol):
-    """``role`` is ``sender``, ``emulator`` or ``receiver``. ``interfaces`` are its ends of wires, by the wire's name;
-    a wire joins the machines that have it. Methods raise HowdahError when the machine cannot be reached."""
+    """One machine. ``role`` is ``sender``, ``emulator`` or ``receiver``. ``interfaces`` maps wires to the machine's
+    NICs; a wire connects the machines that list it. Methods raise HowdahError if the machine cannot be reached."""
 
     @property
     def name(self) -> str: ...
@@ -49,15 +49,15 @@ class RunMachine(Protocol):
         ...
 
     def check(self, argv: Sequence[str], *, timeout_s: float, data: bytes | None = None) -> str:
-        """The same; its output. Raises HowdahError unless its status is 0."""
+        """Run a command and return its output. Raises HowdahError unless its status is 0."""
         ...
 
     def get(self, source: str, target: Path) -> None:
-        """What a directory of the machine holds into a directory here."""
+        """Copy the content of a directory of the machine into a local directory."""
         ...
 
     def spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a command with three pipes. It ends when its input does."""
+        """Start a command with three pipes. It ends when its input is closed."""
         ...
 
 
@@ -67,8 +67,8 @@ class RunMachineSet(Protocol):
 
 
 class RunFleet(Protocol):
-    """All machines, by name, in the order of the machines file. Their clocks run ``dilation`` times slower than
-    ours (howdah/machines/qemu.py)."""
+    """All machines by name, in the order of the machines file. Their clocks run ``dilation`` times slower than the
+    local one (howdah/machines/qemu.py)."""
 
     @property
     def machine_set(self) -> RunMachineSet: ...
@@ -81,11 +81,11 @@ class RunFleet(Protocol):
 
 
 def fleet_of_environment() -> RunFleet | None:
-    """The machines that the environment names, None without. Raises HowdahError if they are not up."""
+    """Return the machines that the environment names; None without. Raises HowdahError if they are not up."""
     file = os.environ.get(MACHINES_FILE)
     if not file:
         return None
-    # Here: no other engine needs what a machines file is read with.
+    # Imported here because no other engine needs the reader of machines files.
     from howdah.machines.fleet import Fleet
 
     fleet: RunFleet = Fleet.load(Path(file), Path(os.environ.get(MACHINE_SETS) or "var/machines"))

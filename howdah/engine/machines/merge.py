@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""raw/MACHINE/ of every machine to the files of raw/ that report the whole run.
+"""Merges raw/MACHINE/ of every machine into the files of raw/ that describe the whole run.
 
-What is of one host alone is simply put side by side; what counts events of a kernel is added up; flows, whose two ends
-two agents reported, are joined. Binary records stay where they are: ingest reads them machine by machine.
+Data about single hosts are put side by side, event counts of kernels are added up, and the two halves of a flow, each
+reported by one agent, are joined. Binary records stay in place: ingest reads them machine by machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Item = TypeVar("_Item")
 def merge(raw: Path, plan: Plan, clocks: ClockRecord) -> AgentRecord:
     """Write agent.json, accounting.json, calibration-*.json and the accounts of tracepoints; return the first.
 
-    Raises RunFailedError where a machine left no record.
+    Raises RunFailedError if a machine left no record.
     """
     machines = clocks.machines
     agents = {name: read_part(AgentRecord, raw / name / "agent.json") for name in machines}
@@ -53,12 +53,12 @@ def merge(raw: Path, plan: Plan, clocks: ClockRecord) -> AgentRecord:
 
 
 def read_accounting(part: Path) -> Accounting:
-    """Raises RunFailedError where a part left none."""
+    """Read the accounting of one part of a run. Raises RunFailedError if it is missing."""
     return cast("Accounting", _read(part / "accounting.json"))
 
 
 def read_part(kind: type[_Kind], path: Path) -> _Kind:
-    """A record of one part of a run. Raises RunFailedError where it cannot be read or is none."""
+    """Read a record of one part of a run. Raises RunFailedError if it is missing or malformed."""
     try:
         return checked(kind, _read(path), path)
     except RecordError as error:
@@ -73,14 +73,14 @@ def _read(path: Path) -> object:
 
 
 def found_parts(kind: type[_Kind], raw: Path, names: Iterable[str], file: str) -> list[_Kind]:
-    """Of the parts that wrote such a file."""
+    """Read a record from each part that has ``file``."""
     return [read_part(kind, path) for name in names if (path := raw / name / file).exists()]
 
 
 def merge_agents(
     plan: Plan, agents: Mapping[str, AgentRecord], corrections: Mapping[str, Correction], epoch_ns: int
 ) -> AgentRecord:
-    """One agent.json; what is of a kernel is of the first sender's, and of every machine below ``machines``."""
+    """Merge the agents' records. Facts about a kernel are the first sender's; ``machines`` has every machine's."""
     first = _machine_of(agents, plan.flows[0].sender if plan.flows else plan.hosts[0].name)
     main, every = agents[first], list(agents.values())
     return AgentRecord(
@@ -121,12 +121,12 @@ def _machine(agent: AgentRecord) -> KernelRecord:
 def _together(
     agents: Iterable[AgentRecord], told: Callable[[AgentRecord], Mapping[str, _Item] | None]
 ) -> dict[str, _Item]:
-    """What each tells by name; of one name the last has its say."""
+    """Merge the agents' mappings; for a name that several have, the last one wins."""
     return {name: item for agent in agents for name, item in (told(agent) or {}).items()}
 
 
 def _phases(agents: Mapping[str, AgentRecord], corrections: Mapping[str, Correction]) -> list[Phase]:
-    """From when the first machine began a phase to when the last one ended it."""
+    """Return each phase from its earliest begin to its latest end on any machine."""
     found: dict[str, Phase] = {}
     for name, agent in agents.items():
         for phase in agent.phases:
@@ -147,7 +147,7 @@ def _flow(
     agents: Mapping[str, AgentRecord],
     corrections: Mapping[str, Correction],
 ) -> FlowRecord:
-    """Of a whole flow; a machine with both of its ends reported it alone."""
+    """Return the record of a whole flow; a machine that holds both ends has reported it alone."""
     ends: dict[str, FlowRecord] = {}
     for name, agent in agents.items():
         for record in agent.flows:
@@ -162,7 +162,7 @@ def _flow(
 
 
 def _moved(record: FlowRecord, correction: Correction) -> FlowRecord:
-    """With its times in the experiment's."""
+    """Convert the record's times to the experiment's clock."""
 
     def moved(time_ns: int | None) -> int | None:
         return None if time_ns is None else correction.apply(time_ns)
@@ -172,14 +172,15 @@ def _moved(record: FlowRecord, correction: Correction) -> FlowRecord:
 
 
 def join_ends(sender: FlowRecord, receiver: FlowRecord, size_bytes: int | None) -> FlowRecord:
-    """The record of a flow from those of its ends (howdah/agent/traffic/half.py), in one clock.
+    """Join the records of a flow's ends (howdah/agent/traffic/half.py), given in one clock.
 
-    It is complete if the receiver read its end and got what was asked for or, without a size, all that was sent.
+    The flow is complete if the receiver read its end and got all bytes that were requested or, without a size, all that
+    were sent.
     """
-    if sender.end_ns is not None and sender.error is None:  # iperf3's client tells of both ends
+    if sender.end_ns is not None and sender.error is None:  # iperf3's client reports both ends
         return replace(sender, end=None)
     error = sender.error or receiver.error
-    # A receiver that was never reached says the same as the sender, and less.
+    # A receiver that was never reached reports the same error as the sender, with less detail.
     whole = receiver.bytes_received == (size_bytes or sender.bytes_sent)
     return replace(
         sender,
@@ -193,7 +194,7 @@ def join_ends(sender: FlowRecord, receiver: FlowRecord, size_bytes: int | None) 
 
 
 def _sysctls(agents: Mapping[str, AgentRecord], first: str) -> dict[str, dict[str, str]]:
-    """``*`` is the first sender's kernel, ``*MACHINE`` that of each other."""
+    """Merge sysctls by node; ``*`` is the first sender's kernel, ``*MACHINE`` that of any other machine."""
     found = {}
     for name, agent in agents.items():
         for node, values in (agent.sysctls or {}).items():
@@ -202,13 +203,13 @@ def _sysctls(agents: Mapping[str, AgentRecord], first: str) -> dict[str, dict[st
 
 
 def _memory(agents: Iterable[AgentRecord]) -> MemoryRecord:
-    """Of the machine that had least left."""
+    """Return the memory record of the machine with the least memory left."""
     known = [agent.memory for agent in agents if agent.memory]
     return min(known, key=lambda memory: memory.available_bytes_least or 0)
 
 
 def merge_accounting(states: list[Accounting]) -> Accounting:
-    """Of all: every node's counters, and what the kernels' receive paths counted together."""
+    """Merge the accountings: every node's counters, and the sums of what the kernels' receive paths counted."""
     return {
         "silent": all(state["silent"] for state in states),
         "before": _merged([state["before"] for state in states]),
@@ -226,13 +227,13 @@ def _merged(parts: list[CounterState]) -> CounterState:
 
 
 def sum_of(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Kernels of other releases count other things, too."""
+    """Add up counters by name; kernels of different releases may have different ones."""
     names = dict.fromkeys(name for part in counters for name in part)
     return {name: sum(int(part.get(name, 0)) for part in counters) for name in names}
 
 
 def merge_accounts(raw: Path, names: Iterable[str]) -> None:
-    """Write trace.json and slow_start.json of several machines. The files they name are below raw/MACHINE/."""
+    """Write trace.json and slow_start.json of several machines. The files that they name are below raw/MACHINE/."""
     for file in ("trace.json", "slow_start.json"):
         if found := found_parts(TraceAccount, raw, names, file):
             write_json(raw / file, encoded(add_accounts(found)))
@@ -252,7 +253,8 @@ def add_accounts(accounts: list[TraceAccount]) -> TraceAccount:
 
 
 def bring_up(raw: Path, machine: str, own_epoch_ns: int, epoch_ns: int, correction: Correction) -> None:
-    """Texts of other programs, which are looked for in raw/: those of ss with the time of the experiment's clock."""
+    """Copy texts of other programs to raw/, where readers expect them; those of ss with the time of the experiment's
+    clock."""
     for name in ("ss-begin.txt", "ss-end.txt"):
         source = raw / machine / name
         if not source.exists():

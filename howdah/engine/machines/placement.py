@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which host of a plan lives on which machine, and which wire carries each link between two of them."""
+"""Placement: which machine holds each host of a plan, and which wire carries each link between machines."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from howdah.errors import HowdahError
 from howdah.plan.operation import VethLink
 from howdah.plan.plan import Plan
 
-_FIRST_TAG = 100  # of the links that share a wire
-_MACHINES = {"sender": "sender", "router": "emulator", "receiver": "receiver"}  # role of a host: of its machine
+_FIRST_TAG = 100  # VLAN tag of the first link on a shared wire
+_MACHINES = {"sender": "sender", "router": "emulator", "receiver": "receiver"}  # role of a host to role of its machine
 
 
 @dataclass(frozen=True)
 class Attachment:
-    """One end of a link that leaves its machine: by the NIC with this MAC, alone on it or with an 802.1Q tag."""
+    """One end of a link between machines: the MAC of its NIC, and the link's 802.1Q tag, or None if it has the wire
+    alone."""
 
     nic_mac: str
     tag: int | None
@@ -26,8 +27,8 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Placement:
-    """``machines`` names the machine of each host; ``attachments`` has the ends of links that leave one, by host and
-    interface."""
+    """``machines`` maps hosts to machines; ``attachments`` maps (host, interface) to the end of a link between
+    machines."""
 
     machines: dict[str, str]
     attachments: dict[tuple[str, str], Attachment]
@@ -42,9 +43,10 @@ class Placement:
 
 
 def place(plan: Plan, machines: Mapping[str, RunMachine]) -> Placement:
-    """Hosts of a role take turns among the machines of that role; all routers share one emulator, and so one clock.
+    """Assign the hosts of each role to the machines of that role in turn; all routers share one emulator, and so one
+    clock.
 
-    Raises HowdahError when a machine or a wire is missing.
+    Raises HowdahError if a machine or a wire is missing.
     """
     candidates = {role: _candidates(plan, machines, _MACHINES[role]) for role in _MACHINES}
     turns = dict.fromkeys(_MACHINES, 0)
@@ -66,7 +68,7 @@ def place(plan: Plan, machines: Mapping[str, RunMachine]) -> Placement:
 
 
 def runs_kernel(release: str, asked: str) -> bool:
-    """Whether ``uname -r`` is what was asked for: ``debian-6.1``, ``6.1``, or the whole release."""
+    """Return whether ``uname -r`` matches the requested kernel: ``debian-6.1``, ``6.1``, or the whole release."""
     wanted = asked.removeprefix("debian-")
     return release == wanted or bool(re.match(rf"{re.escape(wanted)}(?![0-9])", release))
 
@@ -91,7 +93,7 @@ def _candidates(plan: Plan, machines: Mapping[str, RunMachine], role: str) -> li
 def _attach(
     first: RunMachine, second: RunMachine, links: Sequence[VethLink], placed: Mapping[str, str]
 ) -> dict[tuple[str, str], Attachment]:
-    """A wire for each link; where there are fewer, links share them, each with a tag of its own."""
+    """Assign a wire to each link; if there are too few, links share them, each with its own tag."""
     wires = [wire for wire in first.interfaces if wire in second.interfaces]
     if not wires:
         raise HowdahError(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual machines go before everything else on this machine while a run is measured in them, where we may.
+"""Real-time priority for the processes of virtual machines during a run, if this user may set it.
 
-Their threads are scheduled first in, first out. First come those that carry packets and timers between guest and world
-(QEMU's first threads), then the processor of the emulator, whose timers are the path, then those of the others. No nice
-value would do. Where the kernel makes a group of each session (sched(7), autogroup) it counts within one session alone,
-and a thread that wakes up still waits for the end of another one's slice.
+Their threads are scheduled first in, first out. The threads that carry packets and timers between guest and host
+(QEMU's first threads) have the highest priority, then the processor of the emulator, whose timers are the path, then
+those of the other machines. Nice values would not suffice: where the kernel groups threads by session (sched(7),
+autogroup), they only count within a session, and a thread that wakes up waits for the end of another one's slice.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _HOST, _EMULATOR, _PACKETS = 1, 2, 3
 
 
 def local_process(machine: RunMachine) -> int | None:
-    """QEMU's process here, for a virtual machine of howdah/machines."""
+    """Return the process number of the local QEMU of a virtual machine of howdah/machines; None for other machines."""
     state = getattr(machine, "state", None)
     return int(state.process.pid) if state is not None else None
 
 
 @contextmanager
 def preferred(machines: Iterable[RunMachine], note: Callable[[str], None]) -> Iterator[None]:
-    """Only root may; without it the machines compete with what else runs here, and the run's own watch of processor
-    time tells."""
+    """Raise the machines' priority during the context. Only root may; otherwise the machines compete with other
+    processes, which the run's own watch of processor time reports."""
     changed: list[int] = []
     for machine in machines:
         process = local_process(machine)
@@ -55,7 +55,7 @@ def _threads(process: int) -> list[int]:
 
 
 def _schedule(threads: list[int], policy: int, priority: int) -> None:
-    """Raises OSError where it is not allowed; threads come and go."""
+    """Set policy and priority of threads that still exist. Raises OSError without permission."""
     for thread in threads:
         with contextlib.suppress(ProcessLookupError):
             os.sched_setscheduler(thread, policy, os.sched_param(priority))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan cut into the parts that several machines do: a pure function of plan and placement.
+"""Cutting a plan into the parts of several machines: a pure function of plan and placement.
 
-The part of a machine is the plan with operations, events, flows and captures of its own hosts alone, and the field
-``slice``. ``hosts`` stay all, so that positions in it mean the same everywhere. A link whose ends are on two machines
-becomes two operations ``adopt``. The machine's NIC becomes the interface that the plan names, with the plan's MAC, so
-that addresses, routes, neighbours and queues are those of every other engine.
+The part of a machine is the plan with the operations, events, flows and captures of its own hosts only, and with the
+field ``slice``. ``hosts`` remains complete, so that positions in it mean the same everywhere. A link between two
+machines becomes two operations ``adopt``: each machine's NIC becomes the interface that the plan names, with the plan's
+MAC, so that addresses, routes, neighbours and queues are those of every other engine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EMULATOR = "emulator"
 
 
 def cut(plan: Plan, placement: Placement, emulator_wiring: str = "mininet") -> dict[str, Plan]:
-    """The part of each machine, by its name."""
+    """Return the part of each machine, by name."""
     return {machine: _part(plan, placement, machine, emulator_wiring) for machine in placement.used}
 
 
@@ -44,7 +44,7 @@ def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) 
         operations=_operations(plan, placement, nodes),
         flows=flows,
         timeline=[event for event in plan.timeline if _happens_here(event, nodes, mine)],
-        # The queues of the path are the emulator's.
+        # Only the emulator has the path's queues.
         collect=collect if emulates else collect.at(qdisc=None),
         slice=MachineShare(
             machine=machine,
@@ -59,7 +59,8 @@ def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) 
 
 
 def _operations(plan: Plan, placement: Placement, nodes: list[str]) -> list[Operation]:
-    """In the plan's order, with a queue for NICs that the plan gives none: a veth needs none, a NIC has always one."""
+    """Return the operations in the plan's order, then queues for NICs to which the plan gives none: unlike a veth, a
+    NIC always has a queue."""
     found: list[Operation] = []
     shaped = {queue.at for queue in plan.queues if queue.parent == "root"}
     ipv6 = "ipv6.disable" not in plan.kernel_parameters
@@ -119,7 +120,7 @@ def _bottleneck(plan: Plan) -> BottleneckEnds:
 
 
 def _probes(plan: Plan) -> list[ProbePlace]:
-    """Of each target: from the router next to one host to the wire to the other."""
+    """Return the probe points of each target: from the router next to one host to the wire towards the other."""
     found = []
     for target in plan.calibration.targets:
         hops = way(plan, target.sender, target.receiver)

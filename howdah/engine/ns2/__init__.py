@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``ns2`` engine: a plan in the simulator ns-2, whose TCP is a model. For controls alone; never a default."""
+"""The ``ns2`` engine: a plan in the simulator ns-2, whose TCP is a model. For controls only; never a default."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``ns2`` engine: a plan becomes data for dumbbell.tcl, ns runs it, and its traces are raw/.
+"""The ``ns2`` engine: converts a plan to input for dumbbell.tcl, runs ns, and keeps its traces as raw/.
 
-The data are one Tcl list a line: seconds, bits a second, bytes. agent.json, which every engine has, is made from the
-traces, too.
+The input has one Tcl list per line, in seconds, bits per second and bytes. agent.json, which every engine leaves, is
+derived from the traces.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from howdah.trait import Traits
 
 PROGRAM = Path(__file__).with_name("dumbbell.tcl")
 DATA = "network.txt"
-# Ends with this process, however it ends, and at its limit.
+# Ends with this process, however it ends, and at its time limit.
 _CONTAINED = ["setpriv", "--pdeathsig", "KILL"]
 _KILLED_AFTER_S = 5
-_TIMED_OUT = (124, 137)  # timeout(1): it ended the command, it killed the command
-_SEED_RANGE = 2**31 - 2  # of ns-2's generator, which takes 1 to this
+_TIMED_OUT = (124, 137)  # statuses of timeout(1): the command was terminated, or killed
+_SEED_RANGE = 2**31 - 2  # largest seed of ns-2's generator; the smallest is 1
 _SPARE_US = 1_000_000
 _NONE = "none"
 
 
 class Ns2Engine:
-    """Several simulations may run at once: one core each."""
+    """The ns-2 engine. Several simulations may run at once: one core each."""
 
     name = "ns2"
     parallel = True
@@ -74,7 +74,7 @@ class Ns2Engine:
 
 
 def _simulate(directory: RunDirectory, plan: Plan, progress: RunProgress) -> None:
-    """Names on its command line are relative: Tcl reads those of the system in the locale's encoding."""
+    """Run ns. File names on its command line are relative: Tcl decodes the system's names in the locale's encoding."""
 
     def told(line: str) -> None:
         word, _, value = line.partition(" ")
@@ -100,7 +100,7 @@ def _binary_sha256() -> str | None:
 
 
 def _described(plan: Plan) -> KernelOrigin:
-    """For run.json: what stands where a kernel would."""
+    """Return what run.json has in place of a kernel."""
     return KernelOrigin(
         release=plan.traits.label,
         image_sha256=_binary_sha256(),
@@ -110,7 +110,7 @@ def _described(plan: Plan) -> KernelOrigin:
 
 
 def write_outcome(directory: RunDirectory, plan: Plan) -> None:
-    """Write raw/agent.json. Raises RunFailedError where ns-2 left no trace that can be read."""
+    """Write raw/agent.json. Raises RunFailedError if ns-2 left no readable traces."""
     try:
         acks = read_acks(directory.raw, plan)
         ends = read_ends(directory.raw)
@@ -149,8 +149,9 @@ def _flow(plan: Plan, flow: Flow, acks: FlowAcks, end: dict[str, int]) -> dict[s
 
 
 def network_data(plan: Plan) -> str:
-    """The whole file. Every number comes from the plan; words are names that profile and plan have checked."""
-    assert plan.model is not None  # an engine is given the plans that were compiled for it
+    """Return the whole input file. Every number comes from the plan; words are names that profile and plan have
+    checked."""
+    assert plan.model is not None  # an engine only gets plans that were compiled for it
     lines = [
         "# What this run simulates, for dumbbell.tcl; made from plan.json.",
         _line("run", end=_seconds(plan.duration_us), silent=_seconds(silent_us(plan))),
@@ -163,7 +164,7 @@ def network_data(plan: Plan) -> str:
 
 
 def silent_us(plan: Plan) -> int:
-    """When no packet is left in the network that has been quiet since the end: every queue drained, one round trip."""
+    """Return the time by which no packet is left in the network: its end, all queues drained, plus a round trip."""
     return plan.duration_us + plan.path.holding_us + 2 * max(flow.rtt_us for flow in plan.flows) + _SPARE_US
 
 
@@ -185,7 +186,7 @@ def _path(plan: Plan) -> str:
 
 
 def _seed(plan: Plan) -> int:
-    """That of the delay line which loses packets; it is drawn from the profile's and the repetition."""
+    """Return the seed of the delay line that drops packets, which depends on the profile's seed and the repetition."""
     for queue in plan.queues:
         netem = queue.discipline
         if isinstance(netem, Netem) and netem.seed is not None:
@@ -194,7 +195,7 @@ def _seed(plan: Plan) -> int:
 
 
 def _hosts(plan: Plan) -> list[str]:
-    """The hosts that have flows: the delay of the way to each, and the rate of the interface of those that send."""
+    """Return a line for each host with flows: the delay towards it and, for a sender, the rate of its interface."""
     delay_us: dict[str, int] = {}
     for flow in plan.flows:
         delay_us |= {flow.receiver: flow.forward_delay_us, flow.sender: flow.reverse_delay_us}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ``ns2`` engine needs of this machine: the simulator, of the release that the parameter sets are of."""
+"""Checks for the ``ns2`` engine: the simulator, in the release for which the parameter sets are declared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATIENCE_S = 30
 
 
 def checks() -> list[EngineCheck]:
-    """The simulator is started and asked for its version."""
+    """Start the simulator and check its version."""
     if shutil.which(NS) is None:
         return [_missing("the simulator")]
     wanted = declared().release
@@ -34,7 +34,7 @@ def _missing(found: str) -> EngineCheck:
 
 
 def _version() -> str | None:
-    """What ``ns-version`` says; None where there is no such answer."""
+    """Return the output of ``ns-version``; None without a valid one."""
     try:
         answer = subprocess.run(
             [NS, "/dev/stdin"], input=_ASK, capture_output=True, text=True, timeout=_PATIENCE_S, check=False

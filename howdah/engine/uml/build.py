@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything the ``uml`` engine builds, in one call."""
+"""Builds everything the ``uml`` engine needs, in one call."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from howdah.engine.share import build_agent
 
 @dataclass(frozen=True)
 class Built:
-    """What a guest is made of. ``agent`` is a directory with the agent's sources and its byte code.
+    """The parts of a guest. ``agent`` is a directory with the agent's sources and byte code.
 
-    ``started`` is the kernel's image as it is started with the tree's C library; None where the machine's own does it.
+    ``started`` is the kernel's image, modified to start with the tree's C library; None if the machine's own will do.
 
-    ``modules`` are those that built, ``module_set`` also says why others did not.
+    ``modules`` are those that built; ``module_set`` also says why others did not.
     """
 
     tools: Tools
@@ -58,12 +58,12 @@ def build(
     packages: tuple[str, ...] = (),
     extras: Mapping[str, Extras] = MappingProxyType({}),
 ) -> Built:
-    """Build what is not in the cache; the tree with ``packages`` beside the usual ones.
+    """Build whatever the cache lacks; the tree with ``packages`` in addition to the usual ones.
 
-    A kernel that this command has prepared is taken as it was then, and one that did not compile is not compiled again
-    (prepared_kernel.py).
+    A kernel that this command has already prepared is used as it was then, and one that failed to compile is not
+    compiled again (prepared_kernel.py).
 
-    Raises HowdahError saying what does not build and why; a module fails alone.
+    Raises HowdahError, which says what does not build and why; a module that fails does not fail the others.
     """
     cache = cache or Cache()
     tools = build_tools(cache)
@@ -85,7 +85,7 @@ def build(
 
 
 def build_all(kernel: str = DEFAULT_KERNEL, progress: Progress = lambda _what, _done, _total: None) -> dict[str, str]:
-    """Build for ``howdah build``; say where each part is."""
+    """Build for ``howdah build``; return the location of each part."""
     built = build(kernel, (), progress)
     return {
         f"kernel {built.kernel.release}": str(built.kernel.image),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making a bundle (howdah/build/bundle_file.py): what the default engine builds, for machines that build nothing.
+"""Makes a bundle (howdah/build/bundle_file.py) of what the default engine builds, for machines that build nothing.
 
-The same files of the cache and the same date give the same bytes. The date is that of ``SOURCE_DATE_EPOCH``
+The same cached files and the same date give the same bytes. The date is that of ``SOURCE_DATE_EPOCH``
 (https://reproducible-builds.org/specs/source-date-epoch/), or today.
 """
 
@@ -34,10 +34,10 @@ from howdah.place import PACKAGE
 from howdah.scratch import scratch
 from howdah.sourcedate import source_date
 
-LEVEL = 19  # of zstd: a minute of a processor once, and a third less to fetch for everybody
+LEVEL = 19  # of zstd: costs a minute of processor time once, and makes the download a third smaller
 _LICENCES = ("LICENSES", "LICENSE")
 _KERNEL_FILES = (RECORD, "linux", "build/.config", "build/modules.builtin", "build/modules.builtin.modinfo")
-# Kbuild writes its own directories into these; modules of others do not need them.
+# Suffixes and names of files into which Kbuild writes its own directories; out-of-tree modules do not need them.
 _OF_A_PLACE, _NAMES = (".cmd", ".s", ".d"), ("build/Makefile", "build/source")
 
 
@@ -69,10 +69,11 @@ def make_bundle(
     level: int = LEVEL,
     sign: Callable[[Path], Path] | None = None,
 ) -> str:
-    """Build what is not built, and write it: a tar file, or a directory where ``target`` is one. Returns its digest.
+    """Build what is missing and write a bundle: a tar file, or files in ``target`` if that is a directory. Return its
+    digest.
 
-    ``traffic`` names what needs a guest tree of its own: ``flent`` or a QUIC stack. ``sign`` gives the signature of a
-    file, beside it. Raises HowdahError, also for a kernel that other machines could not ask for by its name.
+    ``traffic`` names kinds that need their own guest tree: ``flent`` or a QUIC stack. ``sign`` signs a file and returns
+    the signature's file. Raises HowdahError, also for a kernel without a name that other machines know.
     """
     _try_to_write(target)
     making = _Making(Cache(), progress, level)
@@ -124,7 +125,7 @@ def _name(directory: Path) -> str:
 
 
 def _kernel_piece(kernel: Kernel) -> Piece:
-    """The image, its record, and the congestion controls that it has as modules."""
+    """Return the piece with the image, its record, and the kernel's own congestion control modules."""
     own = sorted(kernel.directory.glob("build/net/ipv4/*.ko"))
     names = [name for name in _KERNEL_FILES if (kernel.directory / name).is_file()]
     names += [str(file.relative_to(kernel.directory)) for file in own]
@@ -132,7 +133,7 @@ def _kernel_piece(kernel: Kernel) -> Piece:
 
 
 def _headers(kernel: Kernel) -> tuple[str, ...]:
-    """Build directory and source, as far as they are kept, without what names the directory where they were made."""
+    """Return the kept files of build directory and source, except those that name the directory of the build."""
     base = kernel.source_dir.parent
     places = (place for directory in (kernel.build_dir, kernel.source_dir) for place in directory.rglob("*"))
     files = (place.relative_to(base) for place in places if place.is_symlink() or place.is_file())
@@ -181,7 +182,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _try_to_write(target: Path) -> None:
-    """Before a minute is spent on packing. Raises HowdahError."""
+    """Raise HowdahError if the target cannot be written, before a minute is spent on packing."""
     try:
         if target.is_dir():
             if any(target.iterdir()):
@@ -216,7 +217,7 @@ def _fill(directory: Path, files: Iterable[tuple[str, bytes | Path]]) -> None:
 
 
 def _pack(target: Path, files: Iterable[tuple[str, bytes | Path]]) -> None:
-    """The manifest first, so that a file that was cut off is known as what it was."""
+    """Write the tar file, the manifest first, so that a truncated file can still be identified."""
     partial = _partial(target)
     try:
         with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as archive:

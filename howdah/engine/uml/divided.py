@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan on several kernels in one virtual time: one guest for each part, and their records put together.
+"""Runs a plan on several kernels in one virtual time: one guest per part, with their records merged.
 
-The guests are started together, and ended together when one of them fails. One that waits for another one's clock
-sleeps, so only when no guest can go on does one of them hang.
+The guests are started together, and ended together if one of them fails. A guest that waits for another one's clock
+sleeps, so a hang is certain only when no guest can go on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from howdah.record.run import EngineOrigin, EngineReport, ModuleOrigin, TreeOrig
 
 @dataclass(frozen=True)
 class PartDirectory(RunDirectory):
-    """A run directory of which share/ and raw/ are one kernel's."""
+    """A run directory whose share/ and raw/ are those of one kernel."""
 
     part: str = ""
 
@@ -51,13 +51,13 @@ class PartDirectory(RunDirectory):
 
     @property
     def plan(self) -> Path:
-        """What its agent reads."""
+        """The plan that its agent reads."""
         return self.raw / "part.json"
 
 
 @dataclass(frozen=True)
 class KernelPart:
-    """What runs one part."""
+    """One part of the plan with its kernel and modules."""
 
     name: str
     built: Built
@@ -65,8 +65,10 @@ class KernelPart:
 
 
 def choose_parts(plan: Plan, built: Mapping[str, Built]) -> list[KernelPart]:
-    """``built`` is by the name of a kernel. Raises HowdahError for a module that a part needs and that did not build,
-    and ParameterError."""
+    """Choose kernel and modules of each part; ``built`` is keyed by the kernel's name.
+
+    Raises HowdahError for a required module that did not build, and ParameterError.
+    """
     found = []
     cuts = cut(plan)
     for part in plan.parts:
@@ -79,7 +81,7 @@ def choose_parts(plan: Plan, built: Mapping[str, Built]) -> list[KernelPart]:
 def run_parts(
     directory: RunDirectory, plan: Plan, progress: RunProgress, built: Mapping[str, Built], wiring: str
 ) -> EngineReport:
-    """Raises RunFailedError."""
+    """Run all parts and merge their records. Raises RunFailedError."""
     with of_a_run():
         parts = choose_parts(plan, built)
     started = time.monotonic()
@@ -118,7 +120,7 @@ def _report(parts: list[KernelPart], endings: Mapping[str, Ending], records: Map
     first = parts[0]
     bounds = endings[first.name].bounds
     modules: dict[str, ModuleOrigin] = {}
-    for part in reversed(parts):  # what the first one loaded is told of under the plain name
+    for part in reversed(parts):  # the first part's modules keep their plain names
         loaded = records[part.name].modules or {}
         modules |= {module.name: module.described(loaded.get(module.name)) for module in part.modules}
     return EngineReport(
@@ -144,10 +146,10 @@ def _report(parts: list[KernelPart], endings: Mapping[str, Ending], records: Map
 
 
 def boot_together(guests: Mapping[str, Guest], progress: Progress) -> dict[str, Ending]:
-    """Run all to their ends, which are returned by name; progress is that of the first.
+    """Run all guests to their ends and return those by name; ``progress`` reports the first guest.
 
-    Where the program of one fails, all are ended, and only the end of that one is returned. Raises RunFailedError with
-    the name of the guest whose kernel failed first and what is known of it.
+    If the program of one fails, all are ended, and only that one's end is returned. Raises RunFailedError with the name
+    of the guest whose kernel failed first.
     """
     base = runtime_base()
     sweep(base, *memory.directories())
@@ -172,7 +174,7 @@ def _stop(running: Mapping[str, Running]) -> None:
 
 
 def _watch(running: Mapping[str, Running], progress: Progress) -> str | None:
-    """Until all have ended well, or one has not, whose name is returned."""
+    """Wait until all guests have ended well, or one has not; return that one's name."""
     descriptors = {item.descriptor(): name for name, item in running.items()}
     first = next(iter(running.values()))
     try:
@@ -186,7 +188,7 @@ def _watch(running: Mapping[str, Running], progress: Progress) -> str | None:
             progress(*first.life.position())
             troubles = {name: running[name].life.trouble() for name in waiting.values()}
             if troubles and all(troubles.values()):
-                # One that sleeps waits for one that computes.
+                # A guest that sleeps waits for one that computes.
                 name = max(troubles, key=lambda name: running[name].life.computes)
                 raise _with_name(name, running[name].failure(str(troubles[name])))
         return None

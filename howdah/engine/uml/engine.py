@@ -33,10 +33,10 @@ _HERE = "Make it on a machine of your choice, without --scheduler and --cluster.
 
 
 class UmlEngine:
-    """Several guests may run at once: one core each. ``wiring`` is who builds the network, netlink or mininet.
+    """The uml engine. Several guests may run at once: one core each. ``wiring`` selects what builds the network:
+    netlink or mininet.
 
-    What one of these has built for a plan it takes for every later plan and run, without another look at sources and
-    cache.
+    What an instance has built for a plan it reuses for later plans and runs, without checking sources and cache again.
     """
 
     name = "uml"
@@ -46,7 +46,7 @@ class UmlEngine:
         self.cache = cache or Cache()
         self.wiring = wiring
         self._made: dict[tuple[str, ...], Built] = {}
-        self._able: set[tuple[str, bool]] = set()  # kernels that can be run here, and whether modules can be compiled
+        self._able: set[tuple[str, bool]] = set()  # kernels checked, each with whether modules are compiled
 
     def lacks(self) -> list[Lack]:
         return lacks()
@@ -87,9 +87,10 @@ class UmlEngine:
     def _built(
         self, plan: Plan, progress: BuildProgress, refused: dict[tuple[str, ...], HowdahError] | None = None
     ) -> dict[str, Built]:
-        """What each kernel of the plan is run with; ``refused`` has what did not build before, and why.
+        """Return the parts for each kernel of the plan; ``refused`` collects what did not build, and why.
 
-        Raises the HowdahError of the first kernel that is none, or does not build, or whose guest tree cannot be had.
+        Raises the HowdahError of the first kernel that is unknown or does not build, or whose guest tree is
+        unavailable.
         """
         sent = sent_bundle(self.name)
         if sent is not None:
@@ -106,7 +107,7 @@ class UmlEngine:
     def _built_for(
         self, plan: Plan, kernel: str, progress: BuildProgress, refused: dict[tuple[str, ...], HowdahError]
     ) -> Built | HowdahError:
-        """What one kernel of the plan is run with, or why it does not build, which is kept in ``refused``."""
+        """Return the parts for one kernel of the plan, or why they do not build, which ``refused`` then holds, too."""
         packages = further_packages(plan)
         parts = (kernel, *plan.modules, repr(plan.module_builds), *packages)
         if parts in refused:
@@ -150,14 +151,15 @@ class UmlEngine:
                     continue
                 built = self._built_for(plan, kernel, progress, refused)
                 if isinstance(built, HowdahError):
-                    add_failure(found, name, built)  # of the runs that need it, each where it would be made
+                    add_failure(found, name, built)  # fails only the runs that need it, where they would be made
                 else:
                     add_part(found, name, built, self.cache)
         return found
 
     @staticmethod
     def _modules(plan: Plan, built: dict[str, Built]) -> list[tuple[str, Module]]:
-        """Of each kernel. Raises HowdahError for one that did not build, and ParameterError."""
+        """Return (kernel, module) for each kernel. Raises HowdahError for a module that did not build, and
+        ParameterError."""
         if plan.parts:
             chosen = zip(plan.parts, choose_parts(plan, built), strict=True)
             return [(part.kernel, module) for part, found in chosen for module in found.modules]
@@ -198,7 +200,7 @@ class UmlEngine:
 
 
 def _told_once(progress: BuildProgress) -> BuildProgress:
-    """Report at once, and once, what fails before anything is compiled."""
+    """Return a progress function that suppresses repeated messages, such as failures before anything is compiled."""
     told: set[str] = set()
 
     def tell(what: str, done: int, total: int) -> None:
@@ -211,7 +213,7 @@ def _told_once(progress: BuildProgress) -> BuildProgress:
 
 
 def report(built: Built, modules: list[Module], ending: Ending, loaded: Mapping[str, ModuleRecord]) -> EngineReport:
-    """What run.json keeps about the engine; ``loaded`` is what the kernel said of the loaded modules."""
+    """Return the engine's part of run.json; ``loaded`` is the kernel's account of the loaded modules."""
     return EngineReport(
         engine=EngineOrigin(
             name=UmlEngine.name,
@@ -227,10 +229,10 @@ def report(built: Built, modules: list[Module], ending: Ending, loaded: Mapping[
 
 
 def _is_whole(built: Built) -> bool:
-    """Whether nothing of it has left the cache since it was built."""
+    """Return whether all parts are still in the cache."""
     return all(place.exists() for place in (built.kernel.image, built.tree.root, built.tools.directory, built.agent))
 
 
 def _are_ours(plan: Plan) -> bool:
-    """Whether its modules are in the cache: a ready one is the user's own file, and may be another one by now."""
+    """Return whether all modules are in the cache: a ready-made one is the user's own file and may have changed."""
     return not any(file.endswith(".ko") for file in plan.modules)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One guest: a user-mode kernel started, watched and ended. Nothing of it outlives the process that started it."""
+"""One guest: starts, watches and ends a user-mode kernel. Nothing of it outlives the process that started it."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from howdah.record.directory import read_json
 from howdah.record.kernel_log import console_tail, in_use
 from howdah.scratch import remove_left
 
-START_NS = 1_700_000_000_000_000_000  # wall clock of every guest when it boots: the same in each, so reruns are equal
-_MEMORY_SLACK_BYTES = 16 << 20  # what the kernel keeps in the file beside the memory
+START_NS = 1_700_000_000_000_000_000  # wall clock of every guest at boot: fixed, so that reruns are equal
+_MEMORY_SLACK_BYTES = 16 << 20  # what the kernel stores in the file besides the memory
 _PEAK_FILE = "guest-memory.txt"
 _PREFIX = "howdah-guest-"
 POLL_S = 0.2
-_ILL_AFTER_S = 10.0  # of processor time, for a simulated second, after an alarm of its kernel
+_ILL_AFTER_S = 10.0  # processor seconds for one simulated second, once the kernel has raised an alarm
 _REBOOTED = 124
 _NOT_STARTED = 126
 
-Progress = Callable[[str, int, int], None]  # phase, simulated microseconds done, of
+Progress = Callable[[str, int, int], None]  # phase, simulated microseconds done, all
 
 
 @dataclass(frozen=True)
 class Guest:
-    """What a guest is made of. ``share`` is /howdah/in, ``raw`` is /howdah/out.
+    """The parts and limits of a guest. ``share`` is its /howdah/in, ``raw`` its /howdah/out.
 
     ``command`` runs as the guest's second process and ``kernel_arguments`` join the kernel's command line; neither may
-    hold white space. ``seed`` determines every random number the guest draws. ``clock_limit_s`` is in virtual time,
-    ``wall_clock_limit_s`` what may pass without virtual time passing. ``profiled`` has perf look at the kernel's
-    process (profiler.py). ``pollers`` and ``busy_limit_s`` are those of ``Life``. ``wire`` is the descriptor of the
-    memory that it shares with other guests (wire.py). ``own_modules`` are those of the profile that it uses.
-    ``c_library`` is the root whose C library starts the kernel (own_loader.py); None: that of this machine.
+    contain white space. ``seed`` determines every random number that the guest draws. ``clock_limit_s`` is in virtual
+    time; ``wall_clock_limit_s`` limits the wall time in which virtual time stands still. ``profiled``: perf samples the
+    kernel's process (profiler.py). ``pollers`` and ``busy_limit_s`` are those of ``Life``. ``wire`` is the descriptor
+    of the memory shared with other guests (wire.py). ``own_modules`` are the profile's modules in use. ``c_library`` is
+    the root whose C library starts the kernel (own_loader.py); None: this machine's.
     """
 
     kernel: Path
@@ -75,7 +75,7 @@ class Guest:
 
 
 def sweep(*bases: Path) -> list[Path]:
-    """Remove private directories whose launcher was itself killed, and those of their guests' memory; returns them.
+    """Remove and return private directories, and those of guests' memory, whose launcher was itself killed.
 
     A launcher holds the lock on its directory.
     """
@@ -84,10 +84,10 @@ def sweep(*bases: Path) -> list[Path]:
 
 
 def command_line(guest: Guest) -> list[str]:
-    """The kernel's arguments (Documentation/virt/uml, ``linux --help``).
+    """Return the kernel's arguments (Documentation/virt/uml, ``linux --help``).
 
-    The kernel stirs its command line into its random numbers, so it must be the same in every rerun. It names
-    the private directory only as the working directory it is started in (hostfs takes absolute names only).
+    The kernel mixes its command line into its random numbers, so it must be the same in every rerun. It therefore
+    refers to the private directory only as the working directory (hostfs takes absolute names only).
     """
     mebibytes = -(-guest.memory_bytes // 2**20)
     arguments = [
@@ -102,7 +102,7 @@ def command_line(guest: Guest) -> list[str]:
         "init=/init",
         "con=null",
         "con0=null,fd:1",
-        "console=tty0",  # unless it is named, the kernel adds it behind the command
+        "console=tty0",  # otherwise the kernel appends one after the command
         "ssl=null",
         "uml_dir=.",
         "umid=guest",
@@ -123,8 +123,8 @@ def command_line(guest: Guest) -> list[str]:
 def boot(guest: Guest, progress: Progress) -> Ending:
     """Run the guest to its end.
 
-    Raises RunFailedError when the guest panics, dies or hangs (the console is kept), and
-    EngineUnavailableError when it cannot be started here at all.
+    Raises RunFailedError if the guest panics, dies or hangs (the console is kept), and EngineUnavailableError if it
+    cannot be started here at all.
     """
     base = runtime_base()
     sweep(base, *memory.directories())
@@ -139,7 +139,7 @@ def boot(guest: Guest, progress: Progress) -> Ending:
 
 
 def running_programs(raw: Path) -> str:
-    """Which programs ran, of which flows and on which hosts, when time stood still."""
+    """Describe which programs of which flows ran on which hosts when time stood still."""
     try:
         names = list(read_json(raw / "program" / RUNNING).values())
     except (OSError, ValueError, AttributeError):
@@ -150,7 +150,7 @@ def running_programs(raw: Path) -> str:
 
 
 class Running:
-    """A guest that was started. ``stop`` must be called, whatever happens; it ends what has not ended."""
+    """A started guest. ``stop`` must be called in any case; it ends whatever still runs."""
 
     def __init__(self, guest: Guest, base: Path, processor: int | None) -> None:
         self.guest = guest
@@ -160,7 +160,7 @@ class Running:
         self._status: int | None = None
         self._wall_s = 0.0
         self._start = time.monotonic()
-        # The console is a file: a guest that waits for the reader of a pipe would see its virtual clock run away.
+        # The console is a file: a guest that waits for the reader of a pipe would have its virtual clock run away.
         with guest.console.open("wb") as console:
             self._launcher = subprocess.Popen(
                 self._command(),
@@ -232,11 +232,11 @@ class Running:
         return found if guest.wire is None else {**found, "HOWDAH_WIRE": str(guest.wire)}
 
     def descriptor(self) -> int:
-        """One that becomes readable when the guest has ended; the caller's to close."""
+        """Return a descriptor that becomes readable when the guest has ended; the caller closes it."""
         return os.pidfd_open(self._launcher.pid)
 
     def watch(self, progress: Progress) -> None:
-        """Until it ends. Raises RunFailedError when it must be ended."""
+        """Wait until the guest ends. Raises RunFailedError if it must be ended."""
         descriptor = self.descriptor()
         try:
             while not select.select([descriptor], [], [], POLL_S)[0]:
@@ -250,19 +250,19 @@ class Running:
             os.close(descriptor)
 
     def stop(self) -> None:
-        """Returns when nothing of the guest is left."""
+        """End the guest; return when nothing of it is left."""
         if self._status is not None:
             return
         if self._launcher.poll() is None:
-            self._launcher.terminate()  # it kills the guest and removes the private directory
+            self._launcher.terminate()  # the launcher kills the guest and removes the private directory
         self._status = self._launcher.wait()
         self._wall_s = time.monotonic() - self._start
-        shutil.rmtree(self._private, ignore_errors=True)  # if the launcher was killed; otherwise it has done so
+        shutil.rmtree(self._private, ignore_errors=True)  # the launcher has done so unless it was killed
         if self._profiler is not None:
             self._profiler.finish()
 
     def ending(self) -> Ending:
-        """Of one that has ended. Raises as ``boot`` does."""
+        """Return how the guest ended, once it has. Raises as ``boot`` does."""
         assert self._status is not None
         if self._status == _NOT_STARTED:
             said = " / ".join(console_tail(self.guest.console)[-3:])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The directory that holds a guest's memory: a file, unlinked at once, that the user-mode kernel maps and executes.
+"""The directory for a guest's memory: a file, unlinked at once, which the user-mode kernel maps and executes.
 
-Where every directory is mounted noexec, the memory is one of no file system (memfd_create(2), shim.c).
+If every directory is mounted noexec, the memory is an anonymous file (memfd_create(2), shim.c).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MEMFD = Path("memfd")
 
 @dataclass(frozen=True)
 class MemoryDirectory:
-    """A candidate. ``problem`` is None when a guest of the asked size can live there."""
+    """A candidate. ``problem`` is None if a guest of the requested size fits there."""
 
     path: Path
     free_bytes: int
@@ -29,12 +29,12 @@ class MemoryDirectory:
 
 
 def is_named() -> bool:
-    """Whether a person says where memory is to be. Elsewhere the launcher may mount huge pages of its own."""
+    """Return whether the user has chosen the directory. If not, the launcher may mount huge pages of its own."""
     return bool(os.environ.get("HOWDAH_MEMORY_DIR"))
 
 
 def candidates() -> list[Path]:
-    """``$HOWDAH_MEMORY_DIR`` alone if set; otherwise /dev/shm, ``$TMPDIR`` and /tmp, in that order, and MEMFD."""
+    """Return only ``$HOWDAH_MEMORY_DIR`` if set; otherwise /dev/shm, ``$TMPDIR`` and /tmp, in that order, and MEMFD."""
     named = os.environ.get("HOWDAH_MEMORY_DIR")
     if named:
         return [Path(named)]
@@ -43,12 +43,12 @@ def candidates() -> list[Path]:
 
 
 def directories() -> list[Path]:
-    """Those of the candidates that are directories."""
+    """Return the candidates that are directories."""
     return [path for path in candidates() if path != MEMFD]
 
 
 def examine(path: Path, needs_bytes: int) -> MemoryDirectory:
-    """Try it: a file there must be writable, mappable with PROT_EXEC, and have room."""
+    """Try a candidate: a file there must be writable, mappable with PROT_EXEC, and have room."""
     try:
         if path == MEMFD:
             free = _available_bytes()
@@ -69,20 +69,20 @@ def examine(path: Path, needs_bytes: int) -> MemoryDirectory:
 
 
 def _execute(descriptor: int) -> None:
-    """Map a page of a file as a program. Raises OSError where that is forbidden."""
+    """Map a page of a file as executable. Raises OSError if that is forbidden."""
     os.ftruncate(descriptor, mmap.PAGESIZE)
     protection = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
     mmap.mmap(descriptor, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE, prot=protection).close()
 
 
 def _available_bytes() -> int:
-    """Of the machine's memory, what can be had without swapping (proc(5), MemAvailable)."""
+    """Return the memory available without swapping (proc(5), MemAvailable)."""
     match = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(encoding="ascii"), re.MULTILINE)
     return int(match[1]) * 1024 if match else 0
 
 
 def choose(needs_bytes: int) -> Path:
-    """The first directory that will do. Raises EngineUnavailableError naming each one tried and its problem."""
+    """Return the first suitable directory. Raises EngineUnavailableError with the problem of each one tried."""
     tried = []
     for path in candidates():
         found = examine(path, needs_bytes)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""raw/PART/ of the kernels of a run to the files of raw/ that report the whole run.
+"""Merges raw/PART/ of the kernels of a run into the files of raw/ that describe the whole run.
 
-Every kernel has the whole network, and each packet is in one of them at a time, so what is counted of a node or a queue
-is the sum over all kernels. A wire's queue is what left less what arrived, modulo 2^32. What a host has, its sockets
-and the counters of its stack, comes from the kernel it lives in, and what routers are set to by the senders' one.
+Every kernel has the whole network, and each packet is in one kernel at a time, so counters of a node or queue are the
+sums over all kernels. A wire's queue is what entered it minus what arrived, modulo 2^32. A host's sockets and stack
+counters come from the kernel in which it lives, settings of routers from the senders' kernel.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Item = TypeVar("_Item")
 
 def merge(raw: Path, plan: Plan) -> AgentRecord:
     """Write agent.json, accounting.json, calibration-*.json, wire.json, clock.json and the accounts of tracepoints;
-    return the first. Raises RunFailedError where a kernel left no record."""
+    return the first. Raises RunFailedError if a kernel left no record."""
     names = [part.name for part in plan.parts]
     agents = {name: read_part(AgentRecord, raw / name / "agent.json") for name in names}
     epoch_ns = plan.epoch_us * 1000
@@ -65,13 +65,13 @@ def _right(names: list[str]) -> dict[str, Correction]:
 
 
 def _clocks(names: list[str], epoch_ns: int) -> ClockRecord:
-    """All kernels have one clock: there is nothing to put right."""
+    """Return the clock record: all kernels share one clock, so nothing is corrected."""
     machines = dict.fromkeys(names, MachineClock(epoch_ns))
     return ClockRecord(CLOCK_FORMAT, "the virtual time of all kernels", epoch_ns=epoch_ns, machines=machines)
 
 
 def _tells(plan: Plan, name: str) -> set[str]:
-    """Nodes of which a kernel tells what they are set to."""
+    """Return the nodes whose settings are taken from this kernel."""
     first = plan.parts[0].name
     routers = [host.name for host in plan.hosts if host.role == "router"] if name == first else []
     return {*routers, *(host for part in plan.parts if part.name == name for host in part.hosts)}
@@ -89,7 +89,7 @@ def _own(plan: Plan, name: str, agent: AgentRecord) -> AgentRecord:
 
 
 def merge_accounting(plan: Plan, states: Mapping[str, Accounting]) -> Accounting:
-    """Of all."""
+    """Merge the accountings of all kernels."""
     return {
         "silent": all(state["silent"] for state in states.values()),
         "before": _merged(plan, {name: state["before"] for name, state in states.items()}),
@@ -108,7 +108,7 @@ def _merged(plan: Plan, parts: Mapping[str, CounterState]) -> CounterState:
 
 
 def _netstat(plan: Plan, parts: Mapping[str, CounterState]) -> dict[str, dict[str, int]]:
-    """Of a host what the kernel says it lives in; of a router the sum."""
+    """Return each host's counters from the kernel in which it lives, and the sums for each router."""
     lives = {host: part.name for part in plan.parts for host in part.hosts}
     nodes = next(iter(parts.values()))["netstat"]
     return {
@@ -124,7 +124,7 @@ def _node(parts: list[NodeCounters]) -> NodeCounters:
     queues: dict[tuple[str, str], Queue] = {}
     for part in parts:
         for queue in part["qdiscs"]:
-            if queue["handle"] == WIRE_HANDLE:  # it and the netem above it are one line
+            if queue["handle"] == WIRE_HANDLE:  # the wire and the netem above it form one line
                 queue = {**queue, "handle": ROOT_HANDLE, "parent": "root"}
             known = queues.setdefault((queue["interface"], queue["handle"]), dict.fromkeys(queue, 0))
             for key, value in queue.items():

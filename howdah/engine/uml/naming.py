@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of a profile to names, as long as the kernel's image is at hand; what follows needs the run alone."""
+"""Resolves the addresses of a CPU profile to names while the kernel's image is available; later steps need only the
+run."""
 
 from __future__ import annotations
 
@@ -16,21 +17,22 @@ from howdah.record.directory import read_json
 from howdah.record.raw import PROFILE_FILE, PROFILE_SAMPLES, CpuProfile
 
 _MODULES_FILE = "cpu-modules.json"
-_LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
+_LARGEST_FUNCTION_BYTES = 1 << 16  # limit for the last symbol: kallsyms gives no sizes
 _UNKNOWN = "?"
 
 
 def prepare(kernel: Kernel, progress: Progress, cache: Cache) -> None:
-    """Build what names of inlined functions come from, before the first run needs it; failures are reported there."""
+    """Build the debug objects that name inlined functions before the first run; failures are reported with the runs."""
     with contextlib.suppress(HowdahError):
         build_objects(kernel, progress, cache)
 
 
 def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) -> None:
-    """Rewrite cpu-profile.txt: ``HOST_US DOMAIN SYMBOL INLINED`` a sample, INLINED ``f<g`` (innermost first) or ``-``.
+    """Rewrite cpu-profile.txt: ``HOST_US DOMAIN SYMBOL INLINED`` per sample, INLINED ``f<g`` (innermost first) or
+    ``-``.
 
     DOMAIN is ``kernel`` (the image), ``module``, ``library`` (the kernel's process elsewhere) or ``user`` (processes of
-    the guest). cpu-profile.json gets ``inlined_why``: null, or why nothing is known of inlined functions.
+    the guest). cpu-profile.json gets ``inlined_why``: null, or why inlined functions are unknown.
     """
     account = decoded(CpuProfile, read_json(raw / PROFILE_FILE))
     if account.why is not None:
@@ -57,7 +59,7 @@ def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) ->
 
 
 def _place(address: int, where: str, name: str, image: SymbolTable, modules: SymbolTable) -> tuple[str, str]:
-    """Domain and symbol of one sample."""
+    """Return domain and symbol of one sample."""
     if where != "main":
         return "user", _UNKNOWN
     if found := image.at(address):
@@ -70,7 +72,7 @@ def _place(address: int, where: str, name: str, image: SymbolTable, modules: Sym
 
 
 def _module_symbols(file: Path) -> SymbolTable:
-    """What the guest said of its modules; sizes reach to the next symbol. Empty if it said nothing."""
+    """Return the symbols of modules that the guest recorded, each reaching to the next; empty without a record."""
     try:
         symbols = json.loads(file.read_text(encoding="utf-8"))["modules"]
     except (OSError, ValueError, KeyError):
@@ -79,7 +81,7 @@ def _module_symbols(file: Path) -> SymbolTable:
 
 
 def module_functions(symbols: list[tuple[int, str, str]]) -> list[Function]:
-    """Functions of symbols (address, name, module) in the order of their addresses."""
+    """Return functions from symbols (address, name, module) sorted by address."""
     ends = [address for address, _name, _module in symbols[1:]]
     ends += [symbols[-1][0] + _LARGEST_FUNCTION_BYTES] if symbols else []
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ``uml`` engine needs of a machine: no root, no KVM, but compilers, ptrace and executable memory."""
+"""Checks of what the ``uml`` engine needs: no root, no KVM, but compilers, ptrace and executable memory."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from howdah.engine.uml import memory
 from howdah.errors import HowdahError
 from howdah.place import OWN_PYTHON
 
-_MEMORY_BYTES = 512 * 2**20  # what a small guest takes; a plan's own size is asked for again before it starts
+_MEMORY_BYTES = 512 * 2**20  # memory of a small guest; each plan's own size is checked before it starts
 _DISK_BYTES = 1200 * 2**20
-_XSTATE_BYTES = 2696  # what user-mode Linux saves up to 6.12; the shim carries the rest
+_XSTATE_BYTES = 2696  # saved by user-mode Linux up to 6.12; the shim carries the rest
 _ENGINE = "uml"
 _UNTRACED = "Run without strace -f or a debugger that follows children."
 
 
 def lacks(kernel: str = DEFAULT_KERNEL, *, compiles: bool = False) -> list[Lack]:
-    """What keeps runs of this kernel from being made; ``compiles`` says that they have modules of a person's own."""
-    # Whether a kernel is built takes reading its whole tree. A machine that can build it need not be asked.
+    """Return what prevents runs of this kernel; ``compiles``: they have modules of the user's that must be compiled."""
+    # Finding out whether a kernel is built means reading its whole tree, which a machine that can build it need not do.
     return lacks_of(checks(kernel, can_build=True)) and lacks_of(checks(kernel, compiles=compiles))
 
 
 def checks(
     kernel: str = DEFAULT_KERNEL, *, can_build: bool = False, compiles: bool = False, cache: Cache | None = None
 ) -> list[EngineCheck]:
-    """Every check, in the order in which a person would set them right; with ``can_build`` as if nothing were built."""
+    """Make every check, in the order in which to fix them; with ``can_build`` as if nothing were built yet."""
     cache = cache or Cache()
     machine = _machine()
     if machine.status == MISSING:
-        return [machine]  # nothing that could be installed there helps
+        return [machine]  # nothing that could be installed there would help
     there = _There.nothing() if can_build else _There.found(cache, kernel, compiles=compiles)
     found = [machine, _packages(there, kernel), *_trial(), _filter(), _memory(), _runtime(), _programs(cache)]
     if not (there.kernel and there.tree):
@@ -62,7 +62,7 @@ def checks(
 
 @dataclass(frozen=True)
 class _There:
-    """What need not be built: it is in the cache, or a bundle has it."""
+    """Which parts need not be built, because the cache or a bundle has them."""
 
     kernel: bool
     tree: bool
@@ -95,7 +95,7 @@ def _machine() -> EngineCheck:
 
 
 def _packages(there: _There, kernel: str) -> EngineCheck:
-    """One check with one remedy: to install what was built elsewhere, or what builds it."""
+    """Return one check with one remedy: install the ready-made bundle, or the packages needed to build."""
     needed = [item for item in prerequisites() if _is_needed(item, there, kernel)]
     absent = [item for item in needed if not item.there]
     if not absent:
@@ -113,7 +113,7 @@ def _packages(there: _There, kernel: str) -> EngineCheck:
 
 
 def _is_needed(item: Prerequisite, there: _There, kernel: str) -> bool:
-    """What is there need not be built."""
+    """Return whether a package is needed, considering the parts that need not be built."""
     if item.purpose == "Python environment":
         return False  # this very code runs in it
     if item.purpose == "guest tree":
@@ -176,7 +176,8 @@ def _trial() -> list[EngineCheck]:
 
 @dataclass(frozen=True)
 class _Bound:
-    """Something that keeps a guest apart from this machine, or equal to itself: what it means to have it, or not."""
+    """A restriction that separates a guest from this machine, or makes runs equal: the texts for having it and lacking
+    it."""
 
     name: str
     title: str
@@ -218,7 +219,7 @@ _BOUNDS = (
 
 
 def unconfined() -> str | None:
-    """What keeps this machine from confining a guest, in words; None if its code reaches nothing of the user's."""
+    """Return what prevents this machine from confining a guest; None if a guest's code cannot reach the user's data."""
     trial = _try()
     if isinstance(trial, str):
         return f"it could not be tried: {trial}"
@@ -247,7 +248,7 @@ def _ptrace(problem: str | None, tracer: str | None) -> EngineCheck:
 
 
 def _tracer() -> str | None:
-    """The number of the process that traces this one."""
+    """Return the number of the process that traces this one; None without."""
     match = re.search(r"^TracerPid:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
     return match[1] if match and match[1] != "0" else None
 
@@ -284,7 +285,7 @@ def _runtime() -> EngineCheck:
 
 
 def _filter() -> EngineCheck:
-    """Containers have one. What it forbids, the other checks have met."""
+    """Report a seccomp filter, as containers have. Whatever it forbids shows up in the other checks."""
     status = Path("/proc/self/status").read_text()
     mode = re.search(r"^Seccomp:\s*(\d)$", status, re.MULTILINE)
     privileges = re.search(r"^NoNewPrivs:\s*1$", status, re.MULTILINE)
@@ -293,7 +294,7 @@ def _filter() -> EngineCheck:
 
 
 def _programs(cache: Cache) -> EngineCheck:
-    """What is built is started from the cache."""
+    """Check that the cache is not mounted noexec: built programs are started from it."""
     place = cache.root
     while not place.exists():
         place = place.parent

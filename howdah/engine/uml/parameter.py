@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modules that the kernel of a guest loads, and whether they have the parameters that the run sets: the kernel
-ignores a name it does not know.
+"""Chooses the modules that a guest's kernel loads, and checks the parameters that the run sets.
 
-A value that a parameter of built-in code does not take ends a kernel at its boot: it reads no further word of its
-command line, and finds no program to run.
+The kernel ignores an unknown name. A value that a parameter of built-in code rejects is fatal at boot: the kernel stops
+parsing its command line there and finds no program to run.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from howdah.plan.plan import Plan
 
 _BUILTIN = "modules.builtin.modinfo"
 _TYPE = re.compile(rb"([A-Za-z0-9_]+)\.parmtype=([^:\0]+):([a-z]+)\0")
-# Whole numbers as the kernel declares them: the least and the largest.
+# Range of each integer type of the kernel's parameters.
 _NUMBERS = {
     "byte": (0, 2**8 - 1),
     "short": (-(2**15), 2**15 - 1),
@@ -33,13 +32,13 @@ _NUMBERS = {
     "ulong": (0, 2**64 - 1),
 }
 _WHOLE = re.compile(r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*))")
-_TRUTH = re.compile(r"(?:[yYtT1nNfF0]|[oO][nNfF]).*|")  # kstrtobool() reads no further
+_TRUTH = re.compile(r"(?:[yYtT1nNfF0]|[oO][nNfF]).*|")  # kstrtobool() ignores what follows
 _ENTRY = re.compile(rb"([A-Za-z0-9_]+)\.parm(?:type)?=([^:\0]+):")
 
 
 def check_parameters(plan: Plan, modules: Iterable[Module], kernel: Kernel) -> None:
-    """Raises ParameterError for the first parameter that a module, or the code built into the kernel, does not have, or
-    for a value that this code does not take."""
+    """Raise ParameterError for the first parameter that a module or the built-in code lacks, or for a value that the
+    built-in code rejects."""
     for module in modules:
         for name in plan.module_parameters.get(module.name, {}):
             known = parameters_of(module.file)
@@ -61,7 +60,7 @@ def check_parameters(plan: Plan, modules: Iterable[Module], kernel: Kernel) -> N
 
 
 def built_in_parameters(build: Path) -> dict[str, list[str]]:
-    """Parameters of code built into a kernel, by module name; empty where the kernel's build keeps no list of them."""
+    """Return the parameters of built-in code by module name; empty if the kernel's build has no list of them."""
     file = build / _BUILTIN
     if not file.is_file():
         return {}
@@ -72,14 +71,14 @@ def built_in_parameters(build: Path) -> dict[str, list[str]]:
 
 
 def _built_in_types(build: Path) -> dict[str, str]:
-    """By ``module.parameter``; empty where the kernel's build keeps no list of them."""
+    """Return types by ``module.parameter``; empty if the kernel's build has no list of them."""
     file = build / _BUILTIN
     content = file.read_bytes() if file.is_file() else b""
     return {f"{found[1].decode()}.{found[2].decode()}": found[3].decode() for found in _TYPE.finditer(content)}
 
 
 def _expected(kind: str, value: str) -> str | None:
-    """What a parameter of this type takes, where the value is none of it."""
+    """Describe what a parameter of this type takes; None if the value is valid or the type is not checked."""
     if kind in ("bool", "invbool"):
         return None if _TRUTH.fullmatch(value) else "yes or no, as 1 or 0"
     if kind not in _NUMBERS:
@@ -99,11 +98,11 @@ def _error(plan: Plan, module: str, name: str, known: list[str]) -> ParameterErr
 
 
 def modules_of(plan: Plan, required: Iterable[str] | None, built: Built) -> list[Module]:
-    """The ``required`` ones and what they need, each behind what it depends on.
+    """Return the ``required`` modules and their dependencies, in the order of loading.
 
-    Code of the user's may crash, and howdah_traffic names the calls that led there (modules/traffic/traffic_crash.c).
-    So it is loaded beside a user's module or kernel, where it builds, even if another program makes the traffic.
-    Raises HowdahError for one that did not build, and ParameterError.
+    If the profile brings modules or a kernel, howdah_traffic is loaded even if another program makes the traffic
+    (provided that it builds): user code may crash, and that module reports the calls that led there
+    (modules/traffic/traffic_crash.c). Raises HowdahError for a module that did not build, and ParameterError.
     """
     brought = bool(plan.modules) or any("/" in kernel for kernel in plan.kernels)
     beside = [TRAFFIC_MODULE] if brought else []

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan divided among kernels in one virtual time: a pure function of the plan.
+"""Divides a plan among kernels in one virtual time: a pure function of the plan.
 
-The part of a kernel is the plan with the flows, events and captures of its own hosts alone, and the field ``part``. The
-network is whole in each, but for delay lines: towards a host that lives here frames arrive from the other kernels by a
-wire (modules/wire), towards any other one they leave by it. What a line does beside delaying by its least delay (loss,
-variation, a schedule) it does where they leave, before the wire.
+The part of a kernel is the plan with the flows, events and captures of its own hosts only, and with the field ``part``.
+Each part has the whole network except for delay lines: towards a host in this kernel, frames arrive from the other
+kernels by a wire (modules/wire); towards any other host they leave by one. Everything a line does besides delaying by
+its minimum (loss, variation, a schedule) happens where frames leave, before the wire.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LONGEST_LOOKAHEAD_US = 5 * TICK_US  # a longer one saves little and takes memory
 
 
 def cut(plan: Plan) -> dict[str, Plan]:
-    """The part of each kernel, by its name."""
+    """Return the part of each kernel, by name."""
     lines = {line.place: line for line in delay_lines(plan)}
     return {part.name: _part(plan, number, part, lines) for number, part in enumerate(plan.parts)}
 
 
 def lookaheads_us(plan: Plan) -> list[list[int]]:
-    """By sending and receiving part: how much later at least a frame arrives than it left. 0 within a part."""
+    """Return the minimum delay of a frame by sending and receiving part; 0 within a part."""
     least = {line.host: line.least_us for line in delay_lines(plan)}
     arriving = [min(min(least[host] for host in part.hosts), LONGEST_LOOKAHEAD_US) for part in plan.parts]
     return [
@@ -41,7 +41,8 @@ def lookaheads_us(plan: Plan) -> list[list[int]]:
 
 
 def window_us(plan: Plan) -> int:
-    """How often the kernels wait for each other: half the least lookahead, in whole ticks: none holds up all."""
+    """Return how often the kernels wait for each other: half the least lookahead, in whole ticks, so that none stalls
+    all."""
     least = min(value for row in lookaheads_us(plan) for value in row if value)
     return max(least // 2 // TICK_US, 1) * TICK_US
 
@@ -67,7 +68,8 @@ def _part(plan: Plan, number: int, part: Part, lines: dict[tuple[str, str, str],
 
 
 def _required(plan: Plan, *, sends: bool) -> list[str]:
-    """Algorithms are senders' alone: a receiver's kernel may be one for which they do not build."""
+    """Return the part's modules. Only senders need algorithms: a receiver's kernel may be one for which they do not
+    build."""
     needed = plan.required_modules or []
     return [name for name in needed if sends or name.startswith("howdah_")]
 
@@ -94,7 +96,7 @@ def _operations(plan: Plan, here: set[str], lines: dict[tuple[str, str, str], Li
 
 
 def _event(event: Event, here: set[str], lines: dict[tuple[str, str, str], Line]) -> Event | None:
-    """A change of a line happens where frames leave by it."""
+    """Return the event as this part sees it: a change of a line happens where frames leave by it."""
     line = lines.get(event.change.place) if isinstance(event.change, Qdisc) else None
     if line is None or not isinstance(event.change, Qdisc):
         return event
@@ -102,7 +104,7 @@ def _event(event: Event, here: set[str], lines: dict[tuple[str, str, str], Line]
 
 
 def _rest(queue: Qdisc, line: Line) -> Qdisc:
-    """The netem of a line without the delay that its wire has."""
+    """Return the netem of a line without the delay that its wire provides."""
     netem = queue.discipline
     assert isinstance(netem, Netem)
     return dataclasses.replace(queue, discipline=dataclasses.replace(netem, delay_us=netem.delay_us - line.least_us))

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a guest's kernel spends the machine's processor time: perf looks at its process while it runs.
+"""Measures where a guest's kernel spends processor time: perf samples its process from outside.
 
-A user-mode kernel is a process of the machine, and perf samples it from outside: nothing in the guest knows, and
-virtual time does not pass faster or slower for it. ``cpu-clock`` is a timer of the processor time of a task, which
-needs no hardware counter, so it works in virtual machines too; samples are of user mode alone, which is all that the
-guest's kernel is and all that an unprivileged user may see where perf_event_paranoid is 2 or less.
+A user-mode kernel is a process of the machine, so nothing in the guest notices, and virtual time is unaffected.
+``cpu-clock`` is a timer of a task's processor time, which needs no hardware counter and so works in virtual machines,
+too. Samples are of user mode only: the guest's kernel is nothing else, and an unprivileged user may see no more if
+perf_event_paranoid is 2 or less.
 
-Leaves ``cpu-profile.txt`` (a line a sample: host CLOCK_REALTIME in us, "main" or "other" process, address, object;
-naming.py puts names for the addresses) and ``cpu-profile.json``: ``stamps``, [[the guest's CLOCK_MONOTONIC in ns, the
-host's CLOCK_REALTIME in us], ...], say which sample was when in virtual time. Where perf is missing or refused ``why``
-says so, and the run goes on without.
+Leaves ``cpu-profile.txt`` (a line per sample: host CLOCK_REALTIME in us, "main" or "other" process, address, object;
+naming.py resolves the addresses) and ``cpu-profile.json``: ``stamps``, [[the guest's CLOCK_MONOTONIC in ns, the host's
+CLOCK_REALTIME in us], ...], locates samples in virtual time. If perf is missing or refused, ``why`` says so, and the
+run goes on without.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOST = re.compile(r"PERF_RECORD_LOST\S*.*?(?:lost |lost:)(?P<count>\d+)")
 
 
 class Profiler:
-    """Of one guest: ``start`` when it has been launched, ``finish`` when it has ended. Neither ever fails the run."""
+    """The profiler of one guest: call ``start`` after the launch, ``finish`` after the end. Neither fails the run."""
 
     def __init__(self, launch: Path, raw: Path, image: Path) -> None:
         self._launch = launch
@@ -56,24 +56,24 @@ class Profiler:
             (raw / name).unlink(missing_ok=True)
 
     def _watch_clock(self) -> None:
-        """Both clocks whenever the agent writes its progress, each second of virtual time: its own, and the host's as
-        the file's time of change. Nothing has to be done in the guest for it."""
+        """Record both clocks whenever the agent writes its progress, each second of virtual time: the time in the file,
+        and the host's as the file's modification time. The guest does nothing extra for it."""
         path = self._raw / "progress.json"
         last_ns = 0
         while not self._ended.wait(_CLOCK_POLL_S):
             try:
-                if path.stat().st_mtime_ns == last_ns:  # so it is most of the time, and this is the least that tells
+                if path.stat().st_mtime_ns == last_ns:  # usually unchanged, and this check is the cheapest
                     continue
                 with path.open(encoding="utf-8") as file:
                     changed_ns = os.fstat(file.fileno()).st_mtime_ns
                     time_us = int(json.load(file)["time_us"])
             except (OSError, ValueError, KeyError, TypeError):
-                continue  # not there yet
+                continue  # not yet written
             last_ns = changed_ns
             self._stamps.append((time_us * 1000, changed_ns // 1000))
 
     def start(self, launcher: int) -> None:
-        """Look for the kernel's process below ``launcher`` and attach to it, and to all it will start."""
+        """Find the kernel's process below ``launcher`` and attach to it and all its children."""
         if shutil.which("perf") is None:
             self._why = f"perf is not installed ({installing('linux-perf')})"
             return
@@ -90,7 +90,7 @@ class Profiler:
         self._clock.start()
 
     def finish(self) -> None:
-        """Wait for perf, and write what it saw."""
+        """Wait for perf, and write its samples."""
         record = CpuProfile(EVENT, PERIOD_NS)
         try:
             if self._why is None:
@@ -138,7 +138,7 @@ class Profiler:
 
 
 def record_arguments() -> list[str]:
-    """``perf record`` without output and target; timestamps are those the guest can compare with its own clock."""
+    """Return ``perf record`` without output and target; its timestamps can be compared with the guest's clock."""
     return [
         *("record", "--quiet", "--no-buildid", "--no-buildid-cache", "--clockid", "CLOCK_REALTIME"),
         *("--event", EVENT, "--count", str(PERIOD_NS)),
@@ -146,7 +146,7 @@ def record_arguments() -> list[str]:
 
 
 def parse_line(line: str, main: int) -> str | None:
-    """``HOST_US main|other ADDRESS OBJECT`` of a line of perf script, None if it is not a sample."""
+    """Convert a line of perf script to ``HOST_US main|other ADDRESS OBJECT``; None if it is not a sample."""
     match = _LINE.match(line)
     if match is None:
         return None
@@ -156,7 +156,7 @@ def parse_line(line: str, main: int) -> str | None:
 
 
 def refusal(said: str) -> str:
-    """What perf said, in one line."""
+    """Summarise perf's output in one line."""
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("#")]
     text = " ".join(lines)[:300]
     if "perf_event_paranoid" in text or "ermission" in text:
@@ -165,7 +165,7 @@ def refusal(said: str) -> str:
 
 
 def trial() -> str | None:
-    """Why perf could not look at a process of howdah's; None if it can."""
+    """Return why perf cannot sample a process of howdah's; None if it can."""
     if shutil.which("perf") is None:
         return "not installed"
     command = ["perf", *record_arguments(), "--output", "/dev/null", "--", "true"]
@@ -181,7 +181,7 @@ def _environment() -> dict[str, str]:
 
 
 def _appear(launcher: int, image: Path) -> int:
-    """The number of the process that runs the image; 0 if none appears in time."""
+    """Return the number of the process that runs the image; 0 if none appears in time."""
     limit = time.monotonic() + _APPEARS_S
     wanted = image.resolve()
     while time.monotonic() < limit and is_running(launcher):

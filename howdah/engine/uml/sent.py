@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest is made of, given to a machine that builds nothing: as a bundle, and back."""
+"""Sends the parts of a guest to a machine that builds nothing, as a bundle, and restores them there."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from howdah.engine.uml.build import Built
 from howdah.errors import HowdahError
 
 _KERNEL_FILES = (RECORD, "linux", "build/modules.builtin", "build/modules.builtin.modinfo")
-_PROGRAMS = {"kernel": ("linux",), "tool": ("shim.so",)}  # where the machine's own C library starts them
+_PROGRAMS = {"kernel": ("linux",), "tool": ("shim.so",)}  # files by kind that the machine's own C library starts
 
 
 def part_name(kernel: str, modules: tuple[str, ...], packages: tuple[str, ...], wiring: str) -> str:
-    """By which a plan finds what it is made of."""
+    """Return the key by which a plan finds its parts in the bundle."""
     return json.dumps([kernel, modules, packages, wiring])
 
 
 def add_part(bundle: EngineBundle, name: str, built: Built, cache: Cache) -> None:
-    """Put what ``built`` is made of into the bundle."""
+    """Add the parts in ``built`` to the bundle."""
     kernel = built.kernel
     programs: Mapping[str, tuple[str, ...]] = {} if built.started is not None else _PROGRAMS
     entries = {
@@ -48,7 +48,7 @@ def add_part(bundle: EngineBundle, name: str, built: Built, cache: Cache) -> Non
 
 
 def add_failure(bundle: EngineBundle, name: str, error: HowdahError) -> None:
-    """Put into the bundle why that part of it does not build."""
+    """Record in the bundle why these parts do not build."""
     bundle.content[name] = {"not_built": [error.what, error.where, error.hint]}
 
 
@@ -64,9 +64,9 @@ def _piece(
 
 
 def _module(bundle: EngineBundle, module: Module, cache: Cache, *, keep: bool = False) -> dict[str, Any]:
-    """``keep``: its directory has more than modules."""
+    """Add a module to the bundle and describe it. ``keep``: copy its file first: its directory has other files."""
     directory = module.file.parent
-    if keep or not directory.is_relative_to(cache.root):  # a .ko file of a person
+    if keep or not directory.is_relative_to(cache.root):  # a user's .ko file
         directory = _kept(module.file, cache)
     about = {"name": module.name, "srcversion": module.srcversion, "source": module.source}
     more = {"depends": module.depends, "loaded_as": module.loaded_as}
@@ -81,9 +81,9 @@ def _kept(file: Path, cache: Cache) -> Path:
 
 
 def built_of(sent: Sent, name: str) -> Built:
-    """The part of that name.
+    """Restore the parts with this key.
 
-    Raises HowdahError where the bundle has none, something of it is damaged, or it did not build.
+    Raises HowdahError if the bundle lacks them, if they are damaged, or if they did not build.
     """
     part = sent.content.get(name)
     if part is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run directory made ready for a guest: what it may read is in share/, and what it is made of is known."""
+"""Prepares a run directory for a guest: share/ holds what the guest may read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.record.run import KernelOrigin
 
-STANDS_STILL_AFTER_S = 30.0  # of processor time
-# Of processor time, what a packet takes at the very most: a stack that takes each by itself takes a tenth of it, a QUIC
-# stack in Python some thousandths of a second at both ends. A stack that sends may look through all that is out at each
-# ACK: gVisor's with 13 000 packets out and 6600 of them lost takes a minute for one simulated second.
+STANDS_STILL_AFTER_S = 30.0  # processor seconds
+# The most processor seconds per packet. A stack that handles each packet alone needs a tenth of it, a QUIC stack in
+# Python some milliseconds at both ends. A sending stack may walk through all packets in flight at each ACK: gVisor's,
+# with 13 000 packets in flight and 6600 of them lost, needs a minute for one simulated second.
 _PACKET_S, _SENDER_PACKET_S, _PROGRAM_PACKET_S = 1e-3, 5e-3, 1e-2
 _MOST_NAMED = 3
-_CLOCK_SLACK_S = 120  # beyond the plan's end: an agent that has not ended by then waits for what will not come
+_CLOCK_SLACK_S = 120  # after the plan's end: an agent that still runs then waits for something that will not happen
 
 
 def staged_guest(
@@ -60,7 +60,7 @@ def staged_guest(
 
 
 def _busy_limit_s(plan: Plan) -> float:
-    """Processor time that what is between two signs of life, a simulated second, takes at the very most."""
+    """Return the most processor time that can pass between two signs of life, a simulated second apart."""
     packets_a_second = plan.path.highest_rate_bits_per_second / 8 / plan.path.frame_bytes
     packet_s = _SENDER_PACKET_S if any(flow.sender_stack for flow in plan.flows) else _PACKET_S
     packet_s = _PROGRAM_PACKET_S if any(flow.program for flow in plan.flows) else packet_s
@@ -68,7 +68,7 @@ def _busy_limit_s(plan: Plan) -> float:
 
 
 def _pollers(plan: Plan, stacks: Sequence[BuiltStack]) -> tuple[str, ...]:
-    """What might poll without waiting, in words."""
+    """Describe what might poll without waiting."""
     programs = [flow.name for flow in plan.flows if flow.program]
     names = ", ".join(programs[:_MOST_NAMED]) + (" …" if len(programs) > _MOST_NAMED else "")
     return (
@@ -79,7 +79,7 @@ def _pollers(plan: Plan, stacks: Sequence[BuiltStack]) -> tuple[str, ...]:
 
 
 def described(built: Built) -> KernelOrigin:
-    """The kernel, for run.json."""
+    """Return the kernel's entry in run.json."""
     kernel = built.kernel
     return KernelOrigin(
         release=kernel.release,

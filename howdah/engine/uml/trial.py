@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m howdah.engine.uml.trial``: try what a user-mode kernel will ask of this machine, and print it as JSON.
+"""``python -m howdah.engine.uml.trial``: try what a user-mode kernel requires of this machine, and print it as JSON.
 
-A process of its own, because trying means forking, being traced and entering namespaces.
+This is a separate process, because trying means forking, being traced and entering namespaces.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TRACEME, _SYSEMU, _GETREGSET = 0, 31, 0x4204
 _NT_X86_XSTATE = 0x202
 _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 _LANDLOCK_CREATE_RULESET, _ASK_VERSION = 444, 1
-_BOUNDS_TRUNCATION = 3  # the first version of Landlock that does: Linux 6.2
+_BOUNDS_TRUNCATION = 3  # the first version of Landlock that restricts truncation: Linux 6.2
 _ADDR_NO_RANDOMIZE = 0x0040000
 _SET_MM, _MM_MAP_SIZE = 35, 15  # prctl(2)
 _SET_SECCOMP, _MODE_FILTER = 22, 2
@@ -44,7 +44,7 @@ def _child() -> None:
 
 
 def try_ptrace() -> tuple[str | None, int | None]:
-    """Error (None: it works) and size of the traced process's XSAVE area in bytes."""
+    """Return an error (None: it works) and the size of the traced process's XSAVE area in bytes."""
     child = os.fork()
     if not child:
         _child()
@@ -69,35 +69,35 @@ def try_ptrace() -> tuple[str | None, int | None]:
 
 
 def try_namespaces() -> str | None:
-    """Error of making a PID namespace the way the launcher does (None: it works). Changes this process."""
+    """Make a PID namespace as the launcher does; return the error (None: it works). Changes this process."""
     if _C.unshare(_CLONE_NEWPID) == 0 or _C.unshare(_CLONE_NEWUSER | _CLONE_NEWPID) == 0:
         return None
     return _error()
 
 
 def try_network() -> str | None:
-    """Error of leaving the network, after ``try_namespaces``, or of refusing calls (None: it works). Changes this
+    """Leave the network, after ``try_namespaces``, and test seccomp; return the error (None: it works). Changes this
     process."""
     if _C.unshare(_CLONE_NEWNET) < 0:
         return _error()
-    _C.prctl(_SET_SECCOMP, _MODE_FILTER, None, 0, 0)  # without a filter: the address is the error where there is any
+    _C.prctl(_SET_SECCOMP, _MODE_FILTER, None, 0, 0)  # null filter: EFAULT shows that filters are supported
     return None if ctypes.get_errno() == errno.EFAULT else f"seccomp: {_error()}"
 
 
 def try_files() -> str | None:
-    """Error of asking for Landlock, by which the launcher bounds a guest's files (None: it is there)."""
+    """Query Landlock, with which the launcher confines a guest's files; return the error (None: it is available)."""
     version = _C.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _ASK_VERSION)
     return None if version > 0 else _error()
 
 
 def try_truncation() -> str | None:
-    """Why truncate(2) of a file that may not be opened is not kept from (None: it is)."""
+    """Return why truncate(2) of a file without permission to open it cannot be prevented (None: it can)."""
     version = _C.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _ASK_VERSION)
     return None if version >= _BOUNDS_TRUNCATION else f"Landlock is of version {max(version, 0)}"
 
 
 def try_addresses() -> str | None:
-    """Error of giving every guest the same addresses, as launch.c and shim.c do (None: it works)."""
+    """Try to fix addresses for every guest, as launch.c and shim.c do; return the error (None: it works)."""
     if _C.personality(_ADDR_NO_RANDOMIZE) >= 0:
         return None
     problem, size = _error(), ctypes.c_uint()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory that the kernels of a run share: frames on their way, and how far each is (modules/wire/wire.h).
+"""The memory shared by the kernels of a run: frames in transit, and each kernel's clock (modules/wire/wire.h).
 
-It is a file without a name, which ends with the last process that has it.
+It is an anonymous file that disappears with the last process that holds it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _PAGE = 4096
 _MOST_PARTS = 8
 _HEADER = struct.Struct("=IIIIQQ")
 _MAGIC, _VERSION = 0x77647772, 1
-_RECORD_BYTES = 96  # beside the frame, and rounding
+_RECORD_BYTES = 96  # header of a record besides the frame, and its padding
 _SLACK = 1.25
 _BURST_BYTES = 4 << 20
 
 
 def ring_bytes(plan: Plan) -> int:
-    """Room for what one kernel sends while another is as far behind as it can be, in whole pages."""
+    """Return the room for what one kernel sends while another lags as far behind as possible, in whole pages."""
     longest_us = max(value for row in lookaheads_us(plan) for value in row)
     behind_us = 2 * longest_us + 2 * window_us(plan)
     frames = plan.path.highest_rate_bits_per_second * behind_us / 8_000_000 / plan.path.frame_bytes
@@ -38,7 +38,7 @@ def memory_bytes(plan: Plan) -> int:
 
 
 def header(plan: Plan) -> bytes:
-    """struct wire_header."""
+    """Return the bytes of struct wire_header."""
     rows = [[us * 1000 for us in row] for row in lookaheads_us(plan)]
     matrix = [
         rows[one][other] if one < len(rows) and other < len(rows) else 0
@@ -51,7 +51,7 @@ def header(plan: Plan) -> bytes:
 
 @contextmanager
 def shared_memory(plan: Plan) -> Iterator[int]:
-    """A descriptor of it; only pages that are written take memory."""
+    """Provide its descriptor; only pages that are written take memory."""
     descriptor = os.memfd_create("howdah-wire", os.MFD_CLOEXEC)
     try:
         os.ftruncate(descriptor, memory_bytes(plan))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in the machine at its end: ``deliver.py DIRECTORY DISK`` writes a directory as a tar archive to a disk.
+"""Runs in the machine at the end: ``deliver.py DIRECTORY DISK`` writes a directory as a tar archive to a disk.
 
-The disk is there for this alone. A disk lets the clock run away while its writer waits, which harms nothing at the end;
-during a run nothing touches it.
+The disk exists only for this. A disk lets the clock run away while its writer waits, which is harmless at the end;
+during a run nothing accesses it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tarfile
 import time
 from pathlib import Path
 
-_DRIVERS = ("virtio_pci", "virtio_blk")  # modules or built in
+_DRIVERS = ("virtio_pci", "virtio_blk")  # modules, or built in
 _APPEARS_S = 30
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.accelerator import AUTO, TCG, Accelerator, choose
-from howdah.build.cache import Cache, content_key, file_sha256
+from howdah.build.cache import Cache, content_key
 from howdah.build.cpio import Writer
 from howdah.build.guest_tree import GuestTree, build_tree, further_packages
 from howdah.build.module_sources import extras_of
@@ -34,13 +34,13 @@ from howdah.scratch import scratch
 
 _HERE = Path(__file__).parent
 _CLOCK_SLACK_S = 600
-_TREE_BYTES = 400 * 2**20  # the first file system, and the kernel that unpacks it
+_TREE_BYTES = 400 * 2**20  # the first file system, while the kernel unpacks it
 _DELIVERY_BYTES = 1 << 30
-_RAW_BYTES_PER_PACKET = 120  # what is recorded stays in memory until the end
-_CAPTURED_BYTES = 144  # of a packet in a file of tcpdump: the 128 that it keeps, and a header
+_RAW_BYTES_PER_PACKET = 120  # records stay in memory until the end
+_CAPTURED_BYTES = 144  # of a packet in tcpdump's file: 128 bytes and a header
 _REAL_TIME_SLACK = 2
-_REAL_TIME_SILENCE_S = 60.0  # there a machine says something each second
-_SLOWDOWN = 40  # emulated instructions against those of a user-mode kernel, at the least
+_REAL_TIME_SILENCE_S = 60.0  # in real time a machine reports every second
+_SLOWDOWN = 40  # least ratio of emulated to user-mode run time
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,10 @@ class _Built:
 
 
 class VmEngine:
-    """One core for each machine. Virtual time is the default: exact, repeatable, with a processor of declared speed.
+    """The vm engine: one core per machine. Virtual time is the default: exact, repeatable, with a processor of declared
+    speed.
 
-    In real time runs are made one at a time: prepare() finds out.
+    With real time, runs are made one at a time: ``prepare`` sets ``parallel``.
     """
 
     name = "vm"
@@ -88,14 +89,14 @@ class VmEngine:
         return identity
 
     def _identity(self, built: _Built, plan: Plan, progress: BuildProgress) -> Identity:
-        """What a plan's runs are made of. Raises HowdahError saying what does not build."""
+        """Return the identity of the parts of a plan's runs. Raises HowdahError for a part that does not build."""
         found: Identity = {"tree": built.tree.sha256, "init": built.init.parent.name}
         if plan.real_time is None:
             found["warp"] = built.warp.parent.name
         found[f"first {built.packed.parent.name}"] = MACHINE
         found[f"kernel {plan.kernel}"] = built.kernel.image_sha256
         if plan.real_time is not None:
-            self.parallel = False  # runs would take the processor from one another
+            self.parallel = False  # parallel runs would compete for the processor
             accelerator = choose(plan.real_time.accelerator, built.kernel.image, self.cache)
             found["accelerator"] = accelerator.name
             if accelerator.why is not None and plan.real_time.accelerator == AUTO:
@@ -177,7 +178,7 @@ class VmEngine:
 
 
 def _chosen(built: _Built, plan: Plan) -> list[Module]:
-    """The project's modules that the plan needs; those of the kernel's own are loaded by name where they are used."""
+    """Return the project's modules that the plan needs; the kernel's own are loaded by name on use."""
     if built.kernel.headers is None and plan.required_modules:
         raise HowdahError(
             f"the modules {', '.join(plan.required_modules)} cannot be built for {built.kernel.release}",
@@ -189,7 +190,7 @@ def _chosen(built: _Built, plan: Plan) -> list[Module]:
 
 
 def recorded_bytes(plan: Plan) -> int:
-    """Of packets and their ACKs, in the trace and in each capture, which records both."""
+    """Return the size of the records of packets and their ACKs, in the trace and in each capture."""
     packets = plan.path.rate_bits_per_second * plan.duration_us // 8_000_000 // plan.path.frame_bytes
     captured = len(plan.collect.pcap) * _CAPTURED_BYTES
     return 2 * packets * (_RAW_BYTES_PER_PACKET + captured)
@@ -215,7 +216,7 @@ def _init(cache: Cache) -> Path:
 
 
 def _kernel(built: _Built) -> KernelOrigin:
-    """For run.json."""
+    """Return the kernel's entry in run.json."""
     kernel = built.kernel
     return KernelOrigin(
         release=kernel.release,
@@ -248,10 +249,5 @@ def _report(
         ),
         kernel=_kernel(built),
         guest_tree=TreeOrigin(sha256=built.tree.sha256, packages=built.tree.packages),
-        modules={
-            module.name: module.described(loaded.get(module.name)).model_copy(
-                update={"sha256": file_sha256(module.file)}
-            )
-            for module in modules
-        },
+        modules={module.name: module.described(loaded.get(module.name)) for module in modules},
     )

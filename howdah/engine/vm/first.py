@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first file system of a virtual machine: the guest tree as a cpio archive, whole or what the agent runs of it.
+"""The first file system of a virtual machine: the guest tree, or the part of it that the agent uses, as a cpio archive.
 
-The kernel unpacks it on the emulated processor at every boot, so a machine whose plan needs nothing else gets the
-programs the agent starts, the libraries they load, and Python's own. ``modprobe`` is left to init, which makes it when
-the kernel is there: the kernel would start it for each of dozens of optional parts while it boots. Which libraries a
-program loads, the tree's own loader says.
+The kernel unpacks it on the emulated processor at every boot. If the plan needs nothing else, it therefore has only the
+programs that the agent starts, their libraries (as listed by the tree's own loader), and Python's library. Init creates
+``modprobe`` when the kernel is up: the kernel would otherwise start it for dozens of optional parts during the boot.
 """
 
 from __future__ import annotations
@@ -74,15 +73,15 @@ _MODPROBE = "usr/sbin/modprobe"
 
 
 def needs_whole_tree(plan: Plan) -> bool:
-    """Whether the plan runs programs that are not the agent's own: web servers and clients, flent, perf."""
+    """Return whether the plan runs programs other than the agent's: web servers and clients, flent, perf."""
     ends = [kind for flow in plan.flows for kind in (flow.kind, flow.sink_kind)]
     return not all(kind.in_small_tree for kind in ends) or plan.collect.cpu
 
 
 def tree_archive(tree: GuestTree, cache: Cache, progress: Progress, *, whole: bool = True) -> Path:
-    """The guest tree as a cpio archive, made once; without ``whole`` only what the agent itself runs.
+    """Return the guest tree as a cpio archive, made once; unless ``whole``, only what the agent uses.
 
-    Raises HowdahError when the tree lacks a program the agent runs.
+    Raises HowdahError if the tree lacks a program that the agent runs.
     """
 
     def pack(directory: Path, _log: Path) -> None:
@@ -102,7 +101,7 @@ def _wanted(chosen: set[str] | None) -> Callable[[str], bool]:
 
 
 def _chosen(root: Path) -> set[str]:
-    """Names, relative to the root, of files and links, and of their directories."""
+    """Return the names, relative to the root, of files and links, and of their directories."""
     library = [file for file in (root / _PYTHON).rglob("*") if not file.is_dir()]
     names = {str(file.relative_to(root)) for file in library}
     names = {name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in _NOT_LOADED)}
@@ -116,7 +115,7 @@ def _chosen(root: Path) -> set[str]:
 
 
 def _libraries(root: Path, programs: list[str]) -> set[str]:
-    """What the tree's own loader says these load, links and the files they lead to."""
+    """Return the libraries of the programs, as the tree's own loader lists them: links and the files they lead to."""
     found: set[str] = set()
     waiting: list[Path] = []
     for program in programs:
@@ -140,11 +139,11 @@ def _libraries(root: Path, programs: list[str]) -> set[str]:
 
 
 def list_libraries(root: Path, program: str) -> subprocess.CompletedProcess[str]:
-    """Ask the loader; ``program`` is relative to the tree."""
+    """Run the tree's loader to list libraries; ``program`` is relative to the tree."""
     command = [str(root / _LOADER), "--library-path", str(root / LIBRARIES), "--list", str(root / program)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def listed_files(answer: subprocess.CompletedProcess[str]) -> list[Path]:
-    """The files that an answer of the loader names."""
+    """Return the files named in the loader's output."""
     return [Path(match["file"]) for match in _LISTED.finditer(answer.stdout)]

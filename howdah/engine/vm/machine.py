@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One virtual machine: QEMU's command line, its life, and what it leaves. Nothing of it outlives its parent process."""
+"""One virtual machine: QEMU's command line, its life, its results. Nothing of it outlives its parent process."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from howdah.record.kernel_log import CONSOLE_LINES, console_tail
 
 MACHINE = "3"  # part of every run's key: raise it when the command line changes
 WARP = Path(__file__).with_name("warp.c")
-START = "2023-11-14T22:13:20"  # wall clock of every machine when it starts: the same in each, so reruns are equal
+START = "2023-11-14T22:13:20"  # wall clock of every machine at its start: fixed, so that reruns are equal
 _POLL_S = 0.2
-_BOOT_S = 240.0  # of processor time; emulated, a boot takes about 8
+_BOOT_S = 240.0  # processor seconds; an emulated boot takes about 8
 SILENCE_S = 900.0
 _SIGNS = "signs"
 _SETTLE_S = 10
 _ENV, _TASKSET = "/usr/bin/env", "/usr/bin/taskset"
-_PATIENCE, _REAL_TIME_PATIENCE = 20.0, 3.0  # wall time for each second of processor time that is allowed
+_PATIENCE, _REAL_TIME_PATIENCE = 20.0, 3.0  # allowed wall time per second of allowed processor time
 _SIGNALLED = 128
 _PANIC, _PANIC_LINES = "Kernel panic", 400
 _DELIVERED = "delivered.tar"
@@ -46,9 +46,9 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Speed:
-    """The machine's processor in virtual time: 2**-shift instructions a nanosecond, without caches or a pipeline.
+    """The processor's speed in virtual time: 2**-shift instructions per nanosecond, without caches or a pipeline.
 
-    ``shift`` None is real time: no virtual clock, as fast as the host emulates or runs it.
+    ``shift`` None means real time: no virtual clock, as fast as the host emulates or runs it.
     """
 
     shift: int | None
@@ -66,10 +66,11 @@ class Speed:
 
 @dataclass(frozen=True)
 class QemuMachine:
-    """What a machine is made of. ``first`` are the archives of its first file system; ``raw`` gets what it leaves.
+    """The parts and limits of a machine. ``first`` are the archives of its first file system; ``raw`` receives its
+    results.
 
-    ``command`` is the program that init runs; neither it nor ``kernel_arguments`` may hold white space. ``observers``
-    are arguments of QEMU that look at the machine and change nothing in it.
+    ``command`` is the program that init runs; neither it nor ``kernel_arguments`` may contain white space.
+    ``observers`` are arguments of QEMU that observe the machine without changing anything in it.
     """
 
     kernel: Path
@@ -81,21 +82,21 @@ class QemuMachine:
     console: Path
     speed: Speed
     accelerator: str
-    wall_clock_limit_s: float  # without its clock moving; beyond what the watch allows
+    wall_clock_limit_s: float  # limit for its clock standing still, in addition to the watch's limits
     clock_limit_s: int
     launcher: Path
     kernel_arguments: tuple[str, ...] = ()
     observers: tuple[str, ...] = ()
-    library: Path | None = None  # loaded into QEMU: made of WARP in virtual time
-    boot_limit_s: float = _BOOT_S  # of processor time, until its first program runs
-    silence_limit_s: float = SILENCE_S  # of processor time, without a sign of life
-    own_modules: tuple[str, ...] = ()  # of the profile, that it uses
+    library: Path | None = None  # loaded into QEMU: WARP's, in virtual time
+    boot_limit_s: float = _BOOT_S  # processor seconds until its first program runs
+    silence_limit_s: float = SILENCE_S  # processor seconds without a sign of life
+    own_modules: tuple[str, ...] = ()  # the profile's modules in use
 
 
 def command_line(machine: QemuMachine, initrd: Path, delivered: Path, signs: Path) -> list[str]:
-    """QEMU's arguments. Everything that could differ from run to run (address layout, clock, seeds) is fixed.
+    """Return QEMU's command line. Everything that could differ between runs (address layout, clock, seeds) is fixed.
 
-    ``delivered`` is the disk for what the machine leaves, ``signs`` the file its progress port writes to.
+    ``delivered`` is the disk for the machine's results, ``signs`` the file to which its progress port writes.
     """
     kernel = [
         "console=ttyS0",
@@ -142,9 +143,9 @@ def command_line(machine: QemuMachine, initrd: Path, delivered: Path, signs: Pat
 
 
 def run(machine: QemuMachine, progress: Progress) -> tuple[Ending, list[str]]:
-    """Run the machine to its end and unpack what it delivered; return how it ended and QEMU's command line.
+    """Run the machine to its end and unpack its results; return how it ended and QEMU's command line.
 
-    Raises RunFailedError when it dies, hangs or panics (the console is kept), EngineUnavailableError without QEMU.
+    Raises RunFailedError if it dies, hangs or panics (the console is kept), EngineUnavailableError without QEMU.
     """
     machine.raw.mkdir(parents=True, exist_ok=True)
     initrd, delivered, signs = (machine.raw / f".{name}" for name in ("initrd", _DELIVERED, _SIGNS))
@@ -154,7 +155,7 @@ def run(machine: QemuMachine, progress: Progress) -> tuple[Ending, list[str]]:
                 with archive.open("rb") as part:
                     shutil.copyfileobj(part, joined, 1 << 20)
         with delivered.open("wb") as disk:
-            disk.truncate(machine.delivery_bytes)  # of which the file system keeps what is written
+            disk.truncate(machine.delivery_bytes)  # sparse: only what is written takes space
         command = command_line(machine, initrd, delivered, signs)
         wall_s = _watch(machine, command, signs, progress)
         progress("take what it delivers", 0, 0)
@@ -167,7 +168,8 @@ def run(machine: QemuMachine, progress: Progress) -> tuple[Ending, list[str]]:
 
 
 def _watch(machine: QemuMachine, command: list[str], signs: Path, progress: Progress) -> float:
-    """In virtual time all of QEMU's threads share one processor: they take turns, and on two each turn is a wake-up."""
+    """Start and watch QEMU; return the wall time. In virtual time all its threads share one processor: they take turns,
+    and on two processors each turn would be a wake-up."""
     environment = [_ENV, *([] if machine.library is None else [variable(machine.library)])]
     if machine.speed.shift is None:
         return _watch_pinned(machine, command, environment, signs, progress)
@@ -177,7 +179,7 @@ def _watch(machine: QemuMachine, command: list[str], signs: Path, progress: Prog
 
 
 def _one_processor() -> list[str]:
-    """Others have one of their own each; any will do."""
+    """Return the command that pins to a random processor, for when other guests have reserved all."""
     return [_TASKSET, "--cpu-list", str(random.choice(sorted(os.sched_getaffinity(0))))]
 
 
@@ -206,7 +208,7 @@ def _watch_pinned(
                 before, position = position, watch.position()
                 progress(*position)
                 if position != before:
-                    moved = time.monotonic()  # a slow machine takes long for a run, but not for a second of it
+                    moved = time.monotonic()  # a slow machine may take long for a run, but not for a second of it
                 if time.monotonic() - moved > machine.wall_clock_limit_s:
                     limit = f"its wall-clock limit of {machine.wall_clock_limit_s:g} s without its clock moving"
                     raise _failed(machine, f"was ended at {limit} ({watch.where()})")
@@ -236,7 +238,7 @@ def _how_it_ended(status: int, errors: Path, watch: MachineWatch) -> str:
 def _unpack(machine: QemuMachine, delivered: Path) -> None:
     with delivered.open("rb") as disk:
         began = any(disk.read(tarfile.BLOCKSIZE))
-    if not began:  # nothing was written; and of an empty disk tarfile reads every block
+    if not began:  # nothing was written; tarfile would read every block of an empty disk
         raise _failed(machine, _panic(machine) or "ended without delivering what it recorded")
     try:
         with tarfile.open(delivered, "r:") as archive:
@@ -261,7 +263,7 @@ def _panic(machine: QemuMachine) -> str | None:
 
 
 def _last_lines(console: Path) -> list[str]:
-    """The last lines; of a panic those before and with it, as its registers tell few people anything."""
+    """Return the last lines; of a panic those up to it, because the register dump after it helps few people."""
     lines = console_tail(console, _PANIC_LINES)
     panic = next((number for number, line in enumerate(lines) if _PANIC in line), len(lines))
     return lines[max(panic + 1 - CONSOLE_LINES, 0) : panic + 1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ``vm`` engine needs of this machine: QEMU and kmod. KVM is tried, and missed only where real time asks."""
+"""Checks of what the ``vm`` engine needs: QEMU and kmod. KVM is tried, and needed only for real time."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _KMOD = "depmod"
 
 
 def checks() -> list[EngineCheck]:
-    """Programs that must be here; nothing is started but ``qemu --version``."""
+    """Check required programs; only ``qemu --version`` is started."""
     return [_qemu(), _kmod()]
 
 
 def every_check(cache: Cache | None = None) -> list[EngineCheck]:
-    """The same, and KVM: tried with the newest stock kernel in the cache, which takes some seconds."""
+    """Make the same checks, and try KVM with the newest stock kernel in the cache, which takes some seconds."""
     return [*checks(), _kvm(cache or Cache())]
 
 
 def qemu_version() -> str | None:
-    """QEMU's own words; None where it is not installed or does not start."""
+    """Return QEMU's version line; None if it is not installed or does not start."""
     if shutil.which(QEMU) is None:
         return None
     answer = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile of a finite processor is made of, outside the machine (howdah/agent/profiling.py is what is inside).
+"""Profiles a finite processor, from outside the machine (howdah/agent/profiling.py is the part inside).
 
-``perf`` comes as an archive of its own beside the guest tree, with the libraries the tree lacks. The counter is a
-plugin of QEMU's, instructions.c. Names come from the kernel's own list of symbols, which a machine is booted once to
-write down: without address randomisation it is the same in every run of that kernel.
+``perf`` is a separate archive beside the guest tree, with the libraries that the tree lacks. The counter is a QEMU
+plugin, instructions.c. Names come from the kernel's own symbol list, for which a machine is booted once: without
+address randomisation the list is the same in every run of that kernel.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ PERF_PACKAGE = "linux-perf"
 _PERF = "usr/bin/perf"
 _LAYOUT = "1"  # part of every key: raise it when the files of an entry change
 _SOURCE = Path(__file__).with_name("instructions.c")
-# Since QEMU 9 the interface is another version, without code that QEMU generates to count.
+# First QEMU release whose plugin interface has another version, which cannot count with generated code.
 _CHANGED_IN = 9
-_PERF_BYTES = 96 * 2**20  # perf and its libraries in the first file system, while it is unpacked, and the ring
+_PERF_BYTES = 96 * 2**20  # perf and its libraries in the first file system, during its unpacking, and the ring
 
 
 @dataclass(frozen=True)
 class Counter:
-    """The plugin; ``why`` says why it is missing. ``directory`` gets what it counts."""
+    """The plugin, or ``why`` it is missing. It writes its counts to the directory passed to ``arguments``."""
 
     plugin: Path | None
     why: str | None
@@ -63,7 +63,7 @@ class Counter:
 
 
 def perf_archive(tree: GuestTree, cache: Cache, progress: Progress) -> Path:
-    """A cpio archive of perf and of the libraries it needs and ``tree`` lacks: 30 MB, not 100 of a whole tree."""
+    """Return a cpio archive of perf and the libraries that ``tree`` lacks: 30 MB instead of 100 for a whole tree."""
     key = content_key(_LAYOUT, tree.key, PERF_PACKAGE)
 
     def pack(directory: Path, log: Path) -> None:
@@ -79,7 +79,8 @@ def perf_archive(tree: GuestTree, cache: Cache, progress: Progress) -> Path:
 
 
 def _libraries(root: Path, log: Path) -> list[str]:
-    """Names, relative to the tree, of all libraries perf is linked with, as the tree's own loader finds them."""
+    """Return the names, relative to the tree, of all libraries that perf is linked with, as the tree's loader finds
+    them."""
     answer = list_libraries(root, _PERF)
     log.write_text(answer.stdout + answer.stderr)
     if answer.returncode or "not found" in answer.stdout:
@@ -88,7 +89,7 @@ def _libraries(root: Path, log: Path) -> list[str]:
 
 
 def build_counter(cache: Cache) -> Counter:
-    """Compile the plugin for the QEMU that is here, and try whether it takes plugins."""
+    """Compile the plugin for the installed QEMU, and test whether it loads."""
     answer = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"version (\d+)", answer)
     interface = 2 if version and int(version[1]) >= _CHANGED_IN else 1
@@ -114,7 +115,7 @@ _answers: dict[tuple[Path, str], str | None] = {}
 
 
 def _refusal(plugin: Path, version: str) -> str | None:
-    """Why this QEMU does not load it; None if it does. Tried with a machine that never starts."""
+    """Return why this QEMU does not load the plugin; None if it does. Tested with a machine that never starts."""
     if (plugin, version) in _answers:
         return _answers[plugin, version]
     with scratch("howdah-counter-") as place:
@@ -131,9 +132,9 @@ def _refusal(plugin: Path, version: str) -> str | None:
 
 
 class Look:
-    """At one machine: ``at`` gives the machine what it needs, ``finish`` puts names to what was seen.
+    """The profile of one machine: ``at`` adds what the machine needs for it, ``finish`` resolves names.
 
-    What cannot be had fails no run: ``processor.json`` says why.
+    A missing part fails no run: ``processor.json`` says why it is missing.
     """
 
     def __init__(self, kernel: StockKernel, tree: GuestTree, counted: Path, cache: Cache, progress: Progress) -> None:
@@ -146,15 +147,16 @@ class Look:
 
     def at(self, machine: QemuMachine) -> QemuMachine:
         self._counted.mkdir()
-        # Behind the tree, whose directories it fills.
+        # After the tree, whose directories it fills.
         memory = machine.memory_bytes + _PERF_BYTES
         observers = (*machine.observers, *self._counter.arguments(self._counted))
         return replace(machine, first=(*machine.first, self._perf), observers=observers, memory_bytes=memory)
 
     def finish(self, machine: QemuMachine, modules: Mapping[str, Path]) -> None:
-        """``machine`` is the one that ran; ``modules`` are the files of modules that are not the kernel's own."""
+        """Write the profile of ``machine``, which has run; ``modules`` are the files of modules that are not the
+        kernel's own."""
         if not (machine.raw / ACCOUNT_FILE).exists():
-            return  # the agent did not come so far, which is told elsewhere
+            return  # the agent failed earlier, which is reported elsewhere
         account: dict[str, Any] = read_json(machine.raw / ACCOUNT_FILE)
         marks: list[int] = account["mark_ns"]
         names = Names(
@@ -186,7 +188,7 @@ class Look:
 
     def _count(self, marks: Sequence[int]) -> list[Counts[int]] | None:
         blocks = read_blocks((self._counted / "blocks.bin").read_bytes())
-        # Before the first mark and after the last one, boot and power-off, nobody asks.
+        # The intervals before the first mark and after the last one are boot and power-off.
         intervals = list(read_counts((self._counted / "counts.bin").read_bytes()))[1:-1]
         if len(intervals) != len(marks) - 1:
             return None
@@ -194,5 +196,5 @@ class Look:
 
 
 def _plain(machine: QemuMachine, command: tuple[str, ...], place: Path) -> QemuMachine:
-    """The same machine with another program, that nobody looks at."""
+    """Return the same machine with another program and without observers."""
     return replace(machine, command=command, raw=place, console=place / "console.log", observers=(), speed=Speed(0))

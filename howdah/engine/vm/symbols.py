@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for the addresses of a distribution's kernel, which comes without symbols: those the kernel itself lists.
+"""Names for addresses in a distribution's kernel, which comes without symbols: the kernel itself lists them.
 
-/proc/kallsyms has every function, static ones too, as all that the compiler made a function of its own; without address
-randomisation it is the same in every run. Modules are where /sys/module says, and their files have symbols.
+/proc/kallsyms has every function, static ones too, unless the compiler inlined it; without address randomisation the
+list is the same in every run. Modules are located through /sys/module, and their files have symbols.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from howdah.scratch import scratch
 _LAYOUT = "1"  # part of the key: raise it when the files of an entry change
 _FILE = "kallsyms.txt"
 _LINE = re.compile(r"^(?P<address>[0-9a-f]{16}) [tTwW] (?P<name>\S+)$", re.MULTILINE)
-_LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
-_PADDING = "__pfx_"  # symbols of the free bytes before a function
+_LARGEST_FUNCTION_BYTES = 1 << 16  # limit for the last symbol: kallsyms gives no sizes
+_PADDING = "__pfx_"  # prefix of symbols for the padding before a function
 _TCP = re.compile(r"_*tcp_\w+")
 KERNEL_HALF = 1 << 63
-# A processor that has nothing to do waits in one of these; what interrupts it is told apart.
+# Functions in which an idle processor waits; interrupts have functions of their own.
 IDLE = (
     "default_idle",
     "native_safe_halt",
@@ -34,11 +34,11 @@ IDLE = (
     "arch_cpu_idle",
 )
 
-MakeMachine = Callable[[tuple[str, ...], Path], QemuMachine]  # program and arguments, directory for what it leaves
+MakeMachine = Callable[[tuple[str, ...], Path], QemuMachine]  # program and arguments, directory for its results
 
 
 def kernel_symbols(kernel: StockKernel, make: MakeMachine, progress: Progress, cache: Cache) -> SymbolTable:
-    """Functions of the kernel's image; its own list is taken once, by booting it (half a minute)."""
+    """Return the functions of the kernel's image; the kernel's list is obtained once, with a boot (half a minute)."""
 
     def ask(directory: Path, _log: Path) -> None:
         progress(f"names of the functions of {kernel.release}", 0, 0)
@@ -52,7 +52,7 @@ def kernel_symbols(kernel: StockKernel, make: MakeMachine, progress: Progress, c
 
 
 def image_functions(text: str) -> list[Function]:
-    """Functions of a kallsyms text but those of modules, each to the beginning of the next one."""
+    """Return the functions in a kallsyms text except those of modules, each reaching to the beginning of the next."""
     by_address: dict[int, str] = {}
     for match in _LINE.finditer(text):
         address, name = int(match["address"], 16), match["name"]
@@ -67,25 +67,25 @@ def image_functions(text: str) -> list[Function]:
 
 
 def module_functions(files: Mapping[str, Path], sections: Mapping[str, Mapping[str, int]]) -> SymbolTable:
-    """Functions of the loaded modules: ``files`` by name, ``sections`` as the guest told."""
+    """Return the functions of the loaded modules; ``files`` is keyed by module, ``sections`` is the guest's record."""
     return SymbolTable(
         Function(address + function.address, function.size, function.name)
         for module, places in sections.items()
-        if module in files  # else its code stays without a name
+        if module in files  # other code stays without a name
         for section, address in places.items()
         for function in read_functions(files[module], section)
     )
 
 
 class Names:
-    """Domain and symbol of an address: "kernel", "module", "idle" or "user"; a symbol that is not known is "?"."""
+    """Resolves an address to domain and symbol: "kernel", "module", "idle" or "user"; an unknown symbol is "?"."""
 
     def __init__(self, image: SymbolTable, modules: SymbolTable) -> None:
         self._image = image
         self._modules = modules
 
     def tcp_functions(self) -> list[str]:
-        """Functions of TCP that the compiler left as such: nothing is known of any other."""
+        """Return the TCP functions that have symbols of their own; nothing is known of inlined ones."""
         return sorted({match[0] for one in self._image.functions if (match := _TCP.match(one.name))})
 
     def place(self, address: int) -> tuple[str, str]:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions and samples by function and interval, from what the counter and perf left, and their files in raw/.
+"""Tallies instructions and samples by function and interval, from the files of the counter and perf, and writes raw/.
 
-``instructions.jsonl`` and ``samples.jsonl`` have one form: the first line is {"format": 1, "places": [[domain, symbol,
-inlined], …]}, each other one {"begin_ns", "end_ns", "counts": [[place, number], …]} of an interval between two marks
-(CLOCK_MONOTONIC). ``processor.json``, the guest's, gets what is known from outside: ``counter_why``, ``lost``,
-``functions`` (those of TCP that have symbols of their own).
+``instructions.jsonl`` and ``samples.jsonl`` have the same form. The first line is {"format": 1, "places": [[domain,
+symbol, inlined], …]}; each further line is {"begin_ns", "end_ns", "counts": [[place, number], …]} for an interval
+between two marks (CLOCK_MONOTONIC). The guest's ``processor.json`` is completed with what is known outside:
+``counter_why``, ``lost``, ``functions`` (those of TCP that have symbols of their own).
 
-perf.data is read as ``perf record`` of any version writes it, without perf. The layout is that of
-tools/perf/Documentation/perf.data-file-format.txt and of perf_event_open(2). Files of this machine's byte order alone
-are read; call chains, registers and compressed records are not.
+perf.data is read as ``perf record`` of any version writes it, without perf. Its layout is described in
+tools/perf/Documentation/perf.data-file-format.txt and perf_event_open(2). Files of another byte order, call chains,
+registers and compressed records are not supported.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _BLOCK = struct.Struct("<QI")
 _PAIR = struct.Struct("<II")
 _LENGTH = struct.Struct("<I")
 _MAGIC = b"PERFILE2"
-_HEADER = struct.Struct("<8sQQ QQ QQ QQ")  # magic, sizes of header and attribute, three sections of offset and size
+_HEADER = struct.Struct("<8sQQ QQ QQ QQ")  # magic, sizes of header and attribute, offset and size of three sections
 _RECORD = struct.Struct("<IHH")  # type, misc, size
 _LOST, _THROTTLE, _SAMPLE, _LOST_SAMPLES, _COMPRESSED = 2, 5, 9, 13, 81
-_SAMPLE_TYPE_AT = 24  # in struct perf_event_attr
-# Parts of a sample that can come before or between those that are wanted, in their order: bit, bytes, name.
+_SAMPLE_TYPE_AT = 24  # offset in struct perf_event_attr
+# Parts of a sample that can come before or between the wanted ones, in order: bit, bytes, name.
 _PARTS = (
     (1 << 16, 8, "identifier"),
     (1 << 0, 8, "ip"),
@@ -48,7 +48,7 @@ _PARTS = (
 
 
 def read_blocks(content: bytes) -> list[tuple[int, ...]]:
-    """Addresses of the instructions of each block of blocks.bin; (0,) is all code outside the kernel."""
+    """Return the instruction addresses of each block in blocks.bin; (0,) is all code outside the kernel."""
     found: list[tuple[int, ...]] = []
     at = 0
     while at < len(content):
@@ -64,7 +64,7 @@ def read_blocks(content: bytes) -> list[tuple[int, ...]]:
 
 
 def read_counts(content: bytes) -> Iterator[list[tuple[int, int]]]:
-    """(Block, executions) between two marks, of one pair after the other; last, what came after the last mark."""
+    """Yield (block, executions) between successive marks; the last list covers everything after the last mark."""
     at = 0
     while at < len(content):
         (pairs,) = _LENGTH.unpack_from(content, at)
@@ -77,7 +77,7 @@ def read_counts(content: bytes) -> Iterator[list[tuple[int, int]]]:
 
 
 def instructions_by_address(blocks: Sequence[tuple[int, ...]], pairs: Iterable[tuple[int, int]]) -> Counter[int]:
-    """Executions of each instruction, by its address; 0 stands for all outside the kernel."""
+    """Count executions by instruction address; address 0 is all code outside the kernel."""
     counted: Counter[int] = Counter()
     for block, executions in pairs:
         for address in blocks[block]:
@@ -86,7 +86,7 @@ def instructions_by_address(blocks: Sequence[tuple[int, ...]], pairs: Iterable[t
 
 
 def samples_by_interval(samples: Iterable[tuple[int, int, int]], marks: Sequence[int]) -> list[Counter[int]]:
-    """Samples (time, process, address) of each interval between two marks, by address; others are left out."""
+    """Count samples (time, process, address) by address in each interval between two marks; others are ignored."""
     found: list[Counter[int]] = [Counter() for _ in marks[1:]]
     for time_ns, _process, address in samples:
         interval = bisect.bisect_right(marks, time_ns) - 1
@@ -98,7 +98,7 @@ def samples_by_interval(samples: Iterable[tuple[int, int, int]], marks: Sequence
 def write(
     file: Path, marks: Sequence[int], counted: Sequence[Mapping[int, int]], place_of: Callable[[int], Place]
 ) -> None:
-    """``counted`` by address, of each interval between two marks."""
+    """Write counts, given by address for each interval between two marks, by place."""
     numbers: dict[Place, int] = {}
     places: dict[int, int] = {}
     for address in sorted({address for interval in counted for address in interval}):
@@ -116,9 +116,10 @@ def write(
 
 @dataclass(frozen=True)
 class PerfSamples:
-    """``found`` are (time in ns of perf's clock, process, address) in the file's order; ``lost`` were not recorded.
+    """Samples of perf. ``found`` are (time in ns of perf's clock, process, address) in file order; ``lost`` is how many
+    were not recorded.
 
-    ``throttled`` is how often the kernel stopped sampling until its next tick, because there were too many at once.
+    ``throttled`` counts how often the kernel paused sampling until its next tick because the rate was too high.
     """
 
     found: list[tuple[int, int, int]]
@@ -127,7 +128,7 @@ class PerfSamples:
 
 
 def read_samples(content: bytes, where: str) -> PerfSamples:
-    """Raises HowdahError if it is not a perf.data file, was cut off, or holds what is not read here."""
+    """Read perf.data. Raises HowdahError for another kind of file, a truncated one, or unsupported content."""
     try:
         return _read(content)
     except (struct.error, ValueError, IndexError) as error:
@@ -172,7 +173,7 @@ def _read(content: bytes) -> PerfSamples:
 
 
 def _places(kinds: set[int]) -> dict[str, int]:
-    """Where the parts of a sample are, for the one kind of sample that all events of the file have."""
+    """Return the offsets of a sample's parts; all events of the file must have the same sample type."""
     if len(kinds) != 1:
         raise ValueError(f"its events have {len(kinds)} kinds of samples")
     (kind,) = kinds

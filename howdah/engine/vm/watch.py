@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a virtual machine that runs gets anywhere: from its console, its progress port, and QEMU's processor time.
+"""Detects whether a virtual machine makes progress, from its console, its progress port and QEMU's processor time.
 
-Emulated, a machine that hangs is as busy as one that works, and how long anything takes hangs on what else this
-machine does. So what is counted is processor time; wall time only bounds it generously.
+An emulated machine that hangs is as busy as one that works, and the time for any step depends on the load of this
+machine. Therefore processor time is limited; wall time has only a generous limit.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _EXAMINE_EVERY_S = 0.5
 
 
 class MachineWatch:
-    """One machine. ``position()`` is what is shown to who waits; ``trouble()`` is why it must be ended, or None.
+    """Watches one machine. ``position()`` is the progress to display; ``trouble()`` is why it must be ended, or None.
 
-    ``boot_s`` and ``silent_s`` are seconds of processor time that the machine may take to come up, and then from one
-    sign of life to the next; ``patience`` times that of wall time.
+    ``boot_s`` and ``silent_s`` limit the processor seconds until the machine is up, and then between two signs of life;
+    wall time is limited to ``patience`` times as much.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class MachineWatch:
         self._spent_s = self._used_s = 0.0
 
     def position(self) -> tuple[str, int, int]:
-        """Phase, simulated microseconds done since the machine started, and of how many (0: not known yet)."""
+        """Return phase, simulated microseconds since the machine started, and their total (0: not yet known)."""
         self._listen()
         return self._phase, self._done_us, self._of_us
 
@@ -55,7 +55,7 @@ class MachineWatch:
         kind = SILENCE if self._up else BOOT
         limit_s = self._limits[kind]
         if self._up and self._done_us == 0:
-            return None  # it has no port to tell anything: the wall-clock limit is left
+            return None  # it has no progress port: only the wall-clock limit applies
         if self._used_s - self._spent_s <= limit_s and now_s - self._since_s <= limit_s * self._patience:
             return None
         used = f"{self._used_s - self._spent_s:.0f} s of processor time in {now_s - self._since_s:.0f} s"
@@ -64,7 +64,7 @@ class MachineWatch:
         return f"hangs: nothing new from it for {used} ({self.where()})"
 
     def where(self) -> str:
-        """Phase and clock in words."""
+        """Describe phase and clock."""
         of = f" of {self._of_us / 1e6:.1f}" if self._of_us else ""
         return f"phase {self._phase}, {self._done_us / 1e6:.1f}{of} s of its own time"
 
