@@ -186,7 +186,6 @@ def _combined(goodputs: list[Values], how: str) -> Values:
 
 
 def _records(columns: list[tuple[Series, str, float]], epoch_s: float) -> Records:
-    """One record per instant, with the keys that have a value there."""
     found: dict[int, dict[str, float]] = {}
     for series, key, factor in columns:
         for at, value in zip(series.time_ms.tolist(), series.value.tolist(), strict=True):

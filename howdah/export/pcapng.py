@@ -2,8 +2,7 @@
 """The captures of a run as one pcapng file: each capture is an interface; comments name path, flow and exit.
 
 A flow's first packet at each interface names the flow and its path; the first new segment that the sender sent after
-the exit says when and why it left slow start. It is identified by its sequence number, so that it is the same packet at
-every interface.
+the exit says when and why it left slow start. Its sequence number identifies the same packet at every interface.
 """
 
 from __future__ import annotations
@@ -154,7 +153,6 @@ def _write_packets(run: Run, plan: Plan, captures: list[_CaptureFile], out: Bina
 
 
 def _flows(run: Run, plan: Plan) -> dict[Ends, _PendingComments]:
-    """The flows by the addresses and ports of their data."""
     agent = agent_or_empty(run.directory)
     after = _sent_at_exit(run)
     found = {}

@@ -2,8 +2,7 @@
 """A TCP flow as qlog (draft-ietf-quic-qlog-main-schema, version 0.3, JSON text sequences), for tools such as qvis.
 
 It uses the events of QUIC's recovery: ``recovery:metrics_updated`` with cwnd, round-trip time and bytes in flight, and
-``recovery:congestion_state_updated`` where the flow leaves slow start. Times are in milliseconds from the epoch of the
-run.
+``recovery:congestion_state_updated`` where the flow leaves slow start. Times are in milliseconds from the run's epoch.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ _SOCKADDR_ADDRESS = 4  # offset of the address in sockaddr_in, in bytes
 
 @dataclass(frozen=True)
 class ProvisionalExit:
-    """An exit as seen in the trace so far. Seconds count from the planned start of the flow; the cause is not known
-    yet."""
+    """An exit as seen in the trace so far, its cause unknown yet. Seconds count from the flow's planned start."""
 
     after_start_s: float
     cwnd_packets: int
@@ -171,8 +170,7 @@ class AckTrace:
         return int(rows.size)
 
     def _append_group(self, group: TracedGroup, time_ns: Integers, columns: dict[str, Integers]) -> int:
-        """Take the records that match a member's sender address and receiver port; the sender's port distinguishes
-        connections."""
+        """Take the records with a member's sender address and receiver port; the sender's port separates them."""
         ends = np.unique([(_address(each) << 16) | each.destination_port for each in group.members])
         rows = np.flatnonzero(np.isin((columns["address"].astype(np.int64) << 16) | columns["dport"], ends))
         if rows.size:
@@ -192,8 +190,7 @@ def _ends(flow: Flow) -> tuple[str, int]:
 
 
 def _layout(raw: Path) -> Layout:
-    """The layout of records from the kernel's own description, which exists before the first record; trace.json is
-    written only at the end."""
+    """The record layout by the kernel's own description, which precedes the records; trace.json comes last."""
     texts = {
         name: (raw / name).read_text(encoding="ascii") for name in ("header_page", "header_event", f"{_NAME}.format")
     }

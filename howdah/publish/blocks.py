@@ -149,8 +149,7 @@ def build_experiment(
 
 
 def link_blocks(blocks: list[Path], data: Path) -> None:
-    """Put these blocks into a server's data directory as hard links, or as copies if the file system has none. The
-    originals stay untouched."""
+    """Hard-link these blocks into a server's data directory, or copy them; the originals stay untouched."""
     for block in blocks:
         target = data / block.name
         if target.exists():

@@ -71,8 +71,7 @@ class _ScrapeHandler(WSGIRequestHandler):
 
 
 class ScrapeEndpoint(LimitedThreading, WSGIServer):
-    """Serves what ``read`` returns at every scrape. With ``stamp``, ``read`` is called again only after ``stamp``
-    returned another object."""
+    """Serves what ``read`` returns; with ``stamp``, reads again only when ``stamp`` returns another object."""
 
     def __init__(
         self, read: Callable[[], Families], stamp: Callable[[], object] = object, address: str = LOOPBACK, port: int = 0

@@ -4,8 +4,7 @@ over HTTP on loopback or on a link to other machines. It changes nothing and nee
 
 On the hosts of several machines it runs from an archive with the machine's own Python and needs only the standard
 library, because the archive includes ``prometheus_client``. Queues and interfaces have the names and units of runs
-(howdah/publish/metric.py). Connections are summed by congestion control, so that their number does not affect the
-number of series.
+(howdah/publish/metric.py). Connections are summed by congestion control, to limit the number of series.
 """
 
 from __future__ import annotations

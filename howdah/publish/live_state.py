@@ -173,8 +173,7 @@ class LiveState:
         self._finished = {run: shown for run, shown in self._finished.items() if run.exists()}
 
     def _changed_records(self) -> Iterator[Path]:
-        """Yield the run.json files of experiments that changed since the server began; others may have thousands of
-        runs."""
+        """Yield the run.json files of experiments changed since the server began; others may have thousands of runs."""
         for experiment in self._runs.glob("*/"):
             try:
                 if experiment.is_symlink() or experiment.stat().st_mtime < self._began_s:
@@ -232,13 +231,11 @@ def _group(each: TracedGroup, trace: AckTrace) -> GroupState:
 
 
 def _up_to_now(history: Reals, each: TracedFlow | TracedGroup, trace: AckTrace) -> list[float | None]:
-    """The steps up to the newest ACK."""
     reached = min(len(history), each.time_ns // trace.step_ns + 1) if each.acks else 0
     return [None if math.isnan(value) else round(float(value), 3) for value in history[:reached]]
 
 
 def _finished(directory: RunDirectory) -> FinishedRun:
-    """A finished run, as analysed."""
     (run,) = read_results(directory.path, lambda _text: None).runs
     rows = {(row.flow, row.metric): row.value for row in run.metrics}
     alone = [flow for flow in (run.plan.flows if run.plan else []) if flow.group is None]

@@ -55,8 +55,7 @@ def start_ms(run: Run) -> int:
 
 
 def end_ms(run: Run) -> int:
-    """The host time that corresponds to the run's end, in milliseconds since 1970; summaries have their only sample
-    there."""
+    """The host time of the run's end, in milliseconds since 1970; summaries have their only sample there."""
     return start_ms(run) + (run.plan.duration_us // 1000 if run.plan else 0)
 
 
@@ -136,7 +135,6 @@ def _of_row(run: Run, row: MetricRow) -> dict[str, str]:
 
 
 def _series(name: str, labels: dict[str, str]) -> str:
-    """A metric's name with its labels."""
     inner = ",".join(f'{label}="{_escaped(value)}"' for label, value in sorted(labels.items()))
     return f"{name}{{{inner}}}"
 

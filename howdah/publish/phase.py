@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of experiments and runs: what is done, failed, in progress and waiting. Read from disk alone, without asking
-any process."""
+"""Progress of experiments and runs (done, failed, in progress, waiting), read from disk without asking any process."""
 
 from __future__ import annotations
 

@@ -43,7 +43,6 @@ _STOP_LIMIT_S = 10.0
 
 
 def find() -> Path | None:
-    """The program in the cache or in PATH."""
     cached = cache_root() / PACKAGE / "usr" / "bin" / PACKAGE
     if os.access(cached, os.X_OK):
         return cached

@@ -2,8 +2,7 @@
 """A real Prometheus on loopback that ends with the process that started it, however that process ends; a proxy in front
 of it, which rejects what guard.py rejects and forwards the rest; and instant and range queries.
 
-The proxy is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself requires a password
-that only this process knows.
+The proxy is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself requires a password.
 """
 
 from __future__ import annotations
@@ -354,7 +353,6 @@ class Client:
         return answers
 
     def version(self) -> str:
-        """The server's version."""
         try:
             with self._opener.open(f"{self.url}/api/v1/status/buildinfo", timeout=_LIMIT_S) as answer:
                 return str(json.load(answer)["data"]["version"])

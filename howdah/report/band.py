@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The band of a curve: the range of the curves of all repetitions, from least to greatest.
 
-Reports and paper figures draw one repetition as a line and this band behind it. The band is the envelope of all
-repetitions, so the line never leaves it. An interval of the median would need the median as its line, and no single
-repetition is the median.
+Reports and paper figures draw one repetition as a line and this band behind it. It is the envelope of all repetitions,
+so the line never leaves it. An interval of the median would need the median, which is no single repetition, as its
+line.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class _Key:
 
 @dataclass(frozen=True)
 class CodedBand:
-    """One band: the curve it belongs to, its number of repetitions, its time axis (first, step, count), and its lower
-    and upper values."""
+    """One band: its curve, its number of repetitions, its time axis (first, step, count), and its lower and upper
+    values."""
 
     at: list[int]
     series: str

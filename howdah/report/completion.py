@@ -62,8 +62,7 @@ def _about_transfer(mine: list[Subject], begin: str) -> list[str]:
 
 
 def metric_of(mine: list[Subject]) -> str:
-    """The measure of completion time; the one without the clients' think time, which no sender can shorten, if it is
-    known."""
+    """The measure of completion time, if possible without the clients' think time, which no sender can shorten."""
     of_group = mine[0].is_group
     thought = DONE_THOUGHT_MEDIAN if of_group else DONE_THOUGHT
     if any(each.of.has(thought) for each in mine):

@@ -53,8 +53,7 @@ class DifferenceRow:
 
 
 def differences(subjects: list[Subject], metrics: Sequence[str] = ()) -> list[Contrast]:
-    """The contrasts of the given measures, or of all main ones, that are not 0 everywhere: for flows and groups first,
-    then for whole runs."""
+    """The contrasts of the given or all main measures that are not 0 everywhere, those of whole runs last."""
     whole: dict[tuple[str, str], Subject] = {}
     for each in subjects:
         whole.setdefault((each.side, each.place), replace(each, name="", of=each.whole))
@@ -87,8 +86,7 @@ def _spread_text(statistic: Statistic | None, factor: float) -> str:
 
 
 def difference_text(subjects: list[Subject], width: int | None = None) -> str:
-    """The measures that answer the profile at each point, for a terminal ``width`` columns wide; empty if there are no
-    two sides."""
+    """The measures that answer the profile at each point, for a terminal; empty if there are no two sides."""
     found = contrasts(*headline_measures(subjects))
     if not found:
         return ""

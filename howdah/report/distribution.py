@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cumulative distributions of a measure over the connections of a group or the repetitions of a transfer, as inline SVG
-without scripts."""
+"""Cumulative distributions of a measure over a group's connections or a transfer's repetitions, as inline SVG."""
 
 from __future__ import annotations
 

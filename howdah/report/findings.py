@@ -45,7 +45,6 @@ def findings(table: Table) -> list[str]:
 
 
 def _modelled(table: Table) -> list[str]:
-    """Say which numbers come from a simulator."""
     if not table.models:
         return []
     names = listed(list(table.models))
@@ -55,7 +54,6 @@ def _modelled(table: Table) -> list[str]:
 
 
 def _excluded(table: Table) -> list[str]:
-    """Say how many runs do not count, and why."""
     blocks: list[Block] = [block for _, blocks in table.points for block in blocks]
     out = [each for block in blocks for each in block.excluded]
     if not out:
@@ -133,8 +131,7 @@ def _other_settings(each: Subject, name: str) -> _Same:
 
 
 def _if_equal(cases: list[tuple[_Same, str, Subject]]) -> list[str]:
-    """Return the values if there are several and each gives the same results whenever everything else is equal; else
-    nothing."""
+    """Return the values if there are several and all give the same results with otherwise equal settings."""
     rows: dict[_Same, dict[str, object]] = {}
     for rest, value, each in cases:
         whole = {name: numbers for name, numbers in each.whole.numbers.items() if name != DETECTED}  # not an outcome

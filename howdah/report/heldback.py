@@ -21,8 +21,7 @@ _LIMITS = {
 def held_clause(subject: Subject, *, left: bool) -> str:
     """``the receive window held it at 64 KiB for 94 % of the time``; empty if nothing notable held the flow back.
 
-    ``left``: the flow left its start-up or its transfer ended. The path's rate and the growing window are then expected
-    limits and not mentioned.
+    If the flow ``left`` its start-up or its transfer ended, the path's rate and the growing window are not mentioned.
     """
     of = subject.of
     kind = _main_limit(of)
@@ -64,7 +63,6 @@ def _sentence(found: list[tuple[float, Subject, str]], subjects: list[Subject]) 
 
 
 def _main_limit(of: Repeated) -> str | None:
-    """The limit that most repetitions name."""
     found = of.texts.get(HELD_BY)
     return Counter(found.values()).most_common(1)[0][0] if found else None
 

@@ -84,7 +84,6 @@ def _hop_facts(path: Path) -> Iterator[Fact]:
 
 
 def _change_facts(path: Path) -> Iterator[Fact]:
-    """Changes of rate and loss during a run."""
     for name, steps in (("Rate changes", path.rate_steps), ("Rate changes back", path.reverse_rate_steps)):
         if steps:
             rates = [value for _, value in steps]
@@ -96,7 +95,6 @@ def _change_facts(path: Path) -> Iterator[Fact]:
 
 
 def _box_facts(path: Path, runs: list[Run]) -> Iterator[Fact]:
-    """What boxes on the path do to packets, and the rate of the way back."""
     if path.policer is not None:
         yield Fact("Policer", _policer_text(path.policer, runs))
     if path.middlebox is not None:
@@ -132,7 +130,6 @@ def _loss_and_delay_facts(path: Path) -> Iterator[Fact]:
 
 
 def _flow_facts(plan: Plan, runs: list[Run]) -> Iterator[Fact]:
-    """Initial windows, and receivers other than Linux."""
     windows = sorted({flow.initial_window_packets for flow in plan.flows})
     yield Fact("Initial window", f"{', '.join(map(str, windows))} packets")
     receivers = dict.fromkeys(flow.receiver_name for run in runs if run.plan for flow in run.plan.flows)

@@ -37,8 +37,7 @@ def limits_of(path: Path) -> dict[str, float]:
 
 
 def common_limits(series: str, paths: list[dict[str, float]]) -> list[tuple[str, float]]:
-    """The limits of a series that are equal on all paths, the largest first; ``paths`` has the limits of each path by
-    name."""
+    """The limits of a series that are equal on all paths, the largest first; ``paths`` has each path's limits."""
     found = []
     for limit in reversed([each for each in LIMITS.values() if each.series == series]):
         values = [round(each[limit.name], 3) for each in paths if limit.name in each]

@@ -15,8 +15,7 @@ MOST_NAMED = 4  # most sides that get a clause each; of more, the two that diffe
 
 @dataclass(frozen=True)
 class Wording:
-    """A measure and the wording of its comparison. ``differs`` has placeholders for the ratio and the other side,
-    ``same`` for the other side."""
+    """A measure and how its comparison reads: ``differs`` takes the ratio and the other side, ``same`` only that."""
 
     metric: str
     differs: str

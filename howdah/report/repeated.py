@@ -88,8 +88,7 @@ class Repeated:
 
 
 def repeated(runs: list[Run]) -> dict[str, Repeated]:
-    """Collect the values of those runs of one variant at one point that count: by flow id, by group name, and under ""
-    for the whole run."""
+    """The values of one variant at one point in the runs that count: by flow id, group name, and "" for whole runs."""
     found: dict[str, Repeated] = {}
     seen: set[int] = set()
     kept = _MEASURES | {metric.name for metric in known_metrics().values() if metric.table == "main"}

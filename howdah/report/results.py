@@ -26,8 +26,7 @@ def is_many(experiments: list[Experiment]) -> bool:
 
 
 def sample(experiments: list[Experiment]) -> list[Experiment]:
-    """The experiments reduced to the runs that are drawn: first repetitions, evenly spaced from the first run to the
-    last."""
+    """The experiments reduced to the runs that are drawn: first repetitions, evenly spaced over all runs."""
     there = [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
     first = min((run.repetition for run in there), default=0)
     there = [run for run in there if run.repetition == first]

@@ -26,8 +26,7 @@ SENT, ACKED, RETRANSMITTED, LOST, SACKED, WINDOW, ALLOWED = (
 
 @dataclass(frozen=True)
 class SequencePart:
-    """The look of one part of the picture: a colour named in reports/css/tokens.css, dashes, and whether it is drawn as
-    points."""
+    """The look of one part of the picture: a colour named in reports/css/tokens.css, dashes, and points or a line."""
 
     colour: str
     dash: tuple[int, ...] = ()
@@ -122,8 +121,8 @@ def _from_captures(segments: pa.Table, arrived: pa.Table | None, mss_bytes: int)
 
 
 def _sack_ranges(blocks: pa.Table | None) -> dict[str, Curve]:
-    """The range of each SACK block that reached the sender. Among equal times, the block that ends last comes last,
-    because a cursor reads the last one."""
+    """The range of each SACK block that reached the sender; among equal times the furthest is last, which a cursor
+    reads."""
     if blocks is None:
         return {}
     blocks = blocks.filter(pc.equal(blocks.column("sent_by").cast("string"), "receiver"))

@@ -255,7 +255,6 @@ def _is_drawn(run: Run) -> bool:
 
 
 def _is_counted(run: Run) -> bool:
-    """Whether the receivers of all shown flows counted segments."""
     table = run.table("tcp_info")
     if table is None or run.plan is None:
         return False

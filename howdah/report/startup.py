@@ -158,8 +158,8 @@ def _held_back(each: Subject, mark: str) -> str:
 
 
 def _is_sustained(each: Subject) -> bool:
-    """Whether the flow's goodput after it reached 90 % of the capacity is at least half of the capacity: a single good
-    round trip proves nothing."""
+    """Whether goodput after 90 % of the capacity was reached is at least half of it: one good round trip proves
+    nothing."""
     reached = each.of.median(NINETY)
     if reached is None:
         return False

@@ -60,8 +60,8 @@ class Subject:
 
 
 def subjects_of(table: Table) -> list[Subject]:
-    """The subjects of the runs that count, in table order. Runs that check the traffic generator are left out unless
-    there are no others."""
+    """The subjects of the runs that count, in table order; runs that check the traffic generator only if there are no
+    others."""
     blocks = [block for _, of_point in table.points for block in of_point if block.count and block.rows]
     blocks = [block for block in blocks if CHECKING not in block.axes] or blocks
     swept = _swept(blocks)
@@ -82,7 +82,6 @@ def _have_counterparts(blocks: list[Block]) -> bool:
 
 
 def _swept(blocks: list[Block]) -> list[str]:
-    """The fields with several values."""
     values: dict[str, set[str]] = {}
     for block in blocks:
         for name, value in block.axes.items():
@@ -122,8 +121,7 @@ def _of_block(block: Block, swept: list[str], contrast: str | None, by_home: boo
 
 
 def _side(block: Block, rows: list[TableRow]) -> str:
-    """The variant's label. If no flow has the variant's algorithm, because each flow names its own, the first flow's
-    algorithm."""
+    """The variant's label; if each flow names its own algorithm, that of the first flow."""
     named = [row.planned.algorithm for row in rows if row.planned is not None]
     return block.variant.label if not named or block.variant.algorithm in named else named[0]
 

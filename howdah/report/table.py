@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result table: variants and their flows as rows, measures as columns, repetitions combined; and cautions about it,
-from plans and claims.
-"""
+"""The result table: variants and their flows as rows, measures as columns, repetitions combined; and its cautions."""
 
 from __future__ import annotations
 
@@ -45,8 +43,7 @@ class MeasureColumn:
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell: its text, interval and note; ``rows`` is the number of flow rows it spans. ``value`` and ``spread`` are
-    its numbers in the unit shown."""
+    """One cell: its text, interval and note, the number of flow rows it spans, and its numbers in the unit shown."""
 
     text: str
     interval: str = ""
@@ -117,9 +114,8 @@ class Table:
 def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
-    ``table: hidden`` leaves a measure out. ``instead`` makes it a main measure if a flow has no exit, even with only a
-    reason for its absence. ``notable`` leaves it out if all its values are too small. If transfers have a size,
-    completion time comes first.
+    ``table: hidden`` leaves a measure out. ``instead`` makes it a main one if a flow has no exit, even with only a
+    reason for its absence. ``notable`` leaves it out if all its values are too small. Completion times come first.
     """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
@@ -201,7 +197,6 @@ def _reason(run: Run) -> str:
 
 
 def _in_readable_units(measures: list[MeasureColumn], summaries: list[Summary]) -> list[MeasureColumn]:
-    """Show kB as MB if the values are large."""
     result = []
     for measure in measures:
         values = [

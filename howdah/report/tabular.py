@@ -155,8 +155,7 @@ FORMS: dict[str, Callable[[Tabular], str]] = {
 
 
 def result_table(results: Table, title: str, names: Sequence[str] = ()) -> Tabular:
-    """A table of the given measures, or of the main ones, each followed by a column for its spread. Raises HowdahError
-    for a measure without a value."""
+    """The given measures, or the main ones, each followed by its spread. Raises HowdahError for one without a value."""
     place = {measure.name: number for number, measure in enumerate(results.measures)}
     lacking = next((name for name in names if name not in place), None)
     if lacking is not None:

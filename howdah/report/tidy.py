@@ -110,7 +110,6 @@ def _rows(experiment: Experiment, source: TableSource) -> list[ResultRow]:
 
 
 def _flow(run: Run | None, flow: str) -> str | None:
-    """The name of the flow or group, or None for the whole run."""
     names = {str(each.id): each.name for each in run.plan.flows} if run and run.plan else {}
     return names.get(flow, flow) or None
 

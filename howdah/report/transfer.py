@@ -53,7 +53,6 @@ class SizeClass:
     slowdowns: list[float] = field(default_factory=list)
 
     def add(self, time_s: float | None, ideal_s: float | None) -> None:
-        """Count a transfer; ``time_s`` is None if it was not completed."""
         self.count += 1
         if time_s is not None:
             self.times_s.append(time_s)
@@ -147,8 +146,7 @@ def _in_order(keys: Iterable[_ClassKey]) -> list[_ClassKey]:
 
 
 def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None]]:
-    """Yield measured flows of a fixed size, and each request of flows with several requests: flow, size, time (None if
-    not completed) and ideal time."""
+    """Yield measured flows of a fixed size, and each request of a closed loop: flow, size, time or None, ideal time."""
     assert run.plan is not None
     flows, path = {flow.id: flow for flow in run.plan.flows}, run.plan.path
     found = [(row.flow, row.value) for row in run.metrics if row.metric == _TIME and row.flow is not None]
@@ -248,8 +246,7 @@ def completion_data(experiments: list[Experiment]) -> list[CompletionRow]:
 
 
 def completion_table(experiments: list[Experiment], least: int = 1, limits_bytes: Sequence[int] = ()) -> Tabular:
-    """A row for each size class with at least ``least`` completed transfers: percentiles in seconds with intervals, and
-    two percentiles of the slowdown."""
+    """A row for each size class with at least ``least`` completed transfers; times in seconds and slowdowns."""
     found = [each for each in size_classes(experiments, limits_bytes) if len(each.times_s) >= least]
     incomplete = any(len(each.times_s) < each.count for each in found)
     several = {name: len({getattr(each, name) for each in found}) > 1 for name in ("experiment", "kernel", "group")}

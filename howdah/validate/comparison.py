@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of two engines on one plan, measure by measure, within tolerances: for people (text, Markdown) and for
-programs (JSON)."""
+"""Comparison of two engines on one plan, measure by measure, within tolerances: as text, Markdown and JSON."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print figures over all runs of a page: distributions over connections and runs, the map of a sweep, and the
-receivers."""
+"""Print figures over all runs: distributions over connections and runs, the map of a sweep, and the receivers."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ MOST_FIELDS = 20  # most fields along an axis of the map, as on the page; beyond
 
 
 def completion_figure(experiments: list[Experiment]) -> Picture:
-    """Completion time and retransmissions of each group, and completion time of transfers. Raises HowdahError if none
-    has enough values."""
+    """Completion time and retransmissions of groups, and completion time of transfers. Raises HowdahError if none."""
     variants = Variants(experiments)
     found = distributions(experiments, variants)
     if not found:
@@ -48,8 +46,7 @@ def exits_figure(experiments: list[Experiment]) -> Picture:
 
 
 def receivers_figure(experiments: list[Experiment]) -> Picture:
-    """A panel for each measure of the receivers, a mark for each flow of each run. Raises HowdahError without a
-    capture."""
+    """A panel for each measure of the receivers, a mark for each flow. Raises HowdahError without a capture."""
     variants = Variants(experiments)
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
     across = axes(experiments, variants)

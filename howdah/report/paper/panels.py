@@ -157,7 +157,6 @@ def _row_names(panel: Panel, width_in: float) -> list[str]:
 
 
 def _draw_dots(axes: Axes, panel: Panel, width_in: float) -> None:
-    """Draw a row for each place, as on the page."""
     for number, line in enumerate(panel.lines):
         shift = (number - (len(panel.lines) - 1) / 2) * 0.8 / len(panel.lines)
         ratio, row = np.array(line.y), np.array(line.x) + shift
@@ -195,8 +194,7 @@ def _draw_map(axes: Axes, panel: Panel, width_in: float) -> None:
 
 
 def draw_lines(axes: Axes, panel: Panel, width_in: float) -> None:
-    """Draw lines, bars or marks with the axes of the panel. Lines with the same label look alike; marks are set side by
-    side only if they share a place."""
+    """Draw lines, bars or marks. Equal labels look alike; marks are set side by side only if they share a place."""
     labels = list(dict.fromkeys(line.label for line in panel.lines))
     count = len(labels)
     shared = max(Counter(x for line in panel.lines for x in set(line.x)).values(), default=0) > 1

@@ -130,8 +130,7 @@ class FigureSheet:
 
 
 def plain_logarithm(axis: Axis) -> None:
-    """Give a logarithmic axis the ticks of a page (0.5, 1, 2, 5), because matplotlib's powers of ten overlap in a
-    column's width. The ends of the axis stay."""
+    """Give a logarithmic axis a page's ticks (0.5, 1, 2, 5): matplotlib's powers of ten overlap in a column's width."""
     least, most = sorted(axis.get_view_interval())
     found = ticks(Scale(float(least), float(most), 0.0, 1.0, True), _TICKS)
     named = [tick for tick in found if tick.text]

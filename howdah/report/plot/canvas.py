@@ -142,8 +142,7 @@ class RowCanvas:
             self.parts.append(text(self.x.last, self.bottom + 33, self.axis.label, "note", "end"))
 
     def row(self, number: int, name: str, without: str = "", ground: str = "") -> None:
-        """Draw the line of a row. ``without`` is the text of a row without marks; ``ground`` is the CSS class of text
-        over a tint."""
+        """Draw the line of a row; ``without`` replaces absent marks, ``ground`` is the class of text over a tint."""
         middle = self.middle(number)
         if self.narrow:
             label = f"{name}: {without}" if without else name

@@ -32,10 +32,7 @@ _NOT_PUBLISHED = "no points of it are published"
 
 
 def compact_figure(figure: FigureSection, experiment: Experiment) -> dict[str, Any]:
-    """The curves or distributions of a figure; empty for a figure made of single numbers per point.
-
-    Raises NothingToDrawError.
-    """
+    """The curves or distributions of a figure; empty for one made of single numbers. Raises NothingToDrawError."""
     if figure.kind == "time":
         return _compact_lines(time_lines(figure, experiment))
     if figure.kind == "cdf":
@@ -116,8 +113,7 @@ def stored_distributions(figure: FigureSection, experiment: StoredExperiment) ->
 
 
 def measures_of(figure: FigureSection) -> list[tuple[str, int | str | None, Take | None, str]]:
-    """The numbers that a figure takes from each point: measure, flow, take, and the line it is relative to ("" for
-    none)."""
+    """The numbers that a figure takes from each point: measure, flow, take, and the line it is relative to, or ""."""
     if figure.kind in ("sweep", "bars") or (figure.kind == "table" and figure.y is not None):
         own = (str(figure.y), figure.flow, figure.take, "")
         return [own, *((*own[:3], str(line)) for line in figure.relative_to.values())]

@@ -48,8 +48,7 @@ class Frame:
 def place_names(
     frame: Frame, limits: list[tuple[str, float]], curves: list[Curve], *, numbered: bool = False
 ) -> list[tuple[str, float, float]]:
-    """Return each limit's name with the pixel of its right end and of its base line, clear of the curves if there is
-    room.
+    """Return each limit's name with the pixel of its right end and of its base line, clear of the curves if possible.
 
     A name without room at its line goes to the nearest free place and gets its number; ``numbered`` names always have
     it.
@@ -96,8 +95,7 @@ def _box(words: str, right: float, base: float) -> _Box:
 
 
 def _overlap(frame: Frame, box: _Box, levels: list[float], curves: list[Curve], taken: list[_Box]) -> float:
-    """How much a name in the box would cover of curves, other limits at ``levels`` and other names, in columns of the
-    box; infinite outside the figure."""
+    """What a name in the box would cover of curves, limits at ``levels`` and names, in columns; infinite outside."""
     left, right, top, bottom = box
     if top < frame.top or bottom > frame.bottom:
         return math.inf

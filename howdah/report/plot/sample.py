@@ -247,8 +247,7 @@ def _sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | N
 
 
 def relative(of: PlotSample, to: PlotSample) -> PlotSample:
-    """Per cent more (or less, below 0) than ``to``, for each repetition that both have: equal repetitions share a
-    perturbation."""
+    """Per cent more than ``to`` (less: below 0), by repetition, because equal repetitions share a perturbation."""
     both = {number: of.numbers[number] for number in of.numbers if to.numbers.get(number)}
     shares = {number: 100 * (value / to.numbers[number] - 1) for number, value in both.items()}
     missing = of.missing if not of.numbers else [*of.missing, *["what it is compared with is missing"][: not shares]]

@@ -88,7 +88,6 @@ class Scale:
         return self.first + (self.last - self.first) * share
 
     def value(self, pixel: float) -> float:
-        """The value at a pixel."""
         share = (pixel - self.first) / (self.last - self.first)
         if self.logarithmic:
             return float(self.least * (self.most / self.least) ** share)

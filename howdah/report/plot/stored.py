@@ -18,8 +18,7 @@ Key = tuple[str, int | str | None, Take | None, str]
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean of ``count`` repetitions with its spread as ``Statistic`` shows it; the ends are None if there is no
-    spread."""
+    """A mean of ``count`` repetitions with its spread as ``Statistic`` shows it, or None as its ends."""
 
     count: int
     mean: float
@@ -27,7 +26,6 @@ class Mean:
     high: float | None = None
 
     def about_mean(self, least: float = -math.inf) -> Spread | None:
-        """As ``Statistic.about_mean``."""
         if self.low is None or self.high is None:
             return None
         few = self.count < FEW
@@ -48,7 +46,6 @@ class StoredPoint:
     times_us: dict[str, int] = field(default_factory=dict)  # duration of a run and of its measurement window
 
     def key(self, metric: str, flow: int | str | None, take: Take | None, to: str = "") -> Key:
-        """The key of a number."""
         return (metric, None, None, to) if self.single else (metric, flow, take, to)
 
 

@@ -95,8 +95,8 @@ _SAMPLES = {
 
 
 def key(style: Style, *drawn: str) -> str:
-    """The sample of a legend with the shapes in ``drawn``: line, stairs, faint, instant, mark, hollow, bar, points,
-    crosses, strokes."""
+    """A legend's sample of the shapes ``drawn``: line, stairs, faint, instant, mark, hollow, bar, points, crosses,
+    strokes."""
     parts = {
         "line": f'<path d="M0 7H26" class="curve"{style.dashed}/>',
         "stairs": f'<path d="M0 7H26" class="curve"{style.dashed}/>',

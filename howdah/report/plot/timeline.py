@@ -54,8 +54,8 @@ class TimeLines:
 
 
 def draw_time(figure: FigureSection, lines: TimeLines) -> Picture:
-    """Draw panels by series of one unit, by series, or by the values of an axis; panels with the same series over an
-    axis share a scale."""
+    """Draw panels by unit, by series, or by the values of an axis; panels with the same series over an axis share a
+    scale."""
     if not any(traces for _, _, traces in lines.panels):
         raise NothingToDrawError("; ".join(lines.missing) or "no run has records of it")
     log = figure.log or ""
@@ -242,8 +242,7 @@ def _legend(figure: FigureSection, traces: list[TimelineCurve]) -> list[LegendIt
 
 
 def _reach(each: TimelineCurve, alike: list[TimelineCurve]) -> tuple[float, float]:
-    """The least and greatest value. ssthresh counts only up to 1.5 times the largest cwnd, because it is infinite
-    before the first loss."""
+    """The least and greatest value; ssthresh counts only up to 1.5 times the largest cwnd, since it begins infinite."""
     known = each.value[~np.isnan(each.value)]
     if not len(known):
         return 0.0, 0.0
