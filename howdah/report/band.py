@@ -2,8 +2,7 @@
 """The band of a curve: the range of the curves of all repetitions, from least to greatest.
 
 Reports and paper figures draw one repetition as a line and this band behind it. It is the envelope of all repetitions,
-so the line never leaves it. An interval of the median would need the median, which is no single repetition, as its
-line.
+so the line never leaves it. An interval of the median would need the median as its line, not a repetition.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from howdah.report.subject import Subject, places, sides
 
 _LONGER = ("takes {} as long as {}", "takes as long as {}")
 _TAIL = ("takes {} as long as {} until 95 % are done", "takes as long as {} until 95 % are done")
-_UNDONE = {True: "completes none of it", False: "does not complete it in the time of the run"}
+_UNDONE = {True: "completes none of it", False: "does not complete it within the run"}
 NOTHING_LOST = "No segment was retransmitted."
 _MOST_NAMES = 3  # most flows and groups that get sentences
 
@@ -123,7 +123,7 @@ def _incomplete(done: list[Subject]) -> list[str]:
         return []
     each, share = min(short, key=lambda item: item[1])
     more = f", and fewer than all at {len(short)} points" if len(short) > 1 else ""
-    return [f"With {each.placed} {significant(share * 100, DIGITS)} % of the connections are done at all{more}."]
+    return [f"With {each.placed} {significant(share * 100, DIGITS)} % of the connections complete{more}."]
 
 
 def _losses(subjects: list[Subject], others: list[Subject]) -> list[str]:

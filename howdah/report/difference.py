@@ -139,10 +139,10 @@ class PairedRow(FilePart):
     others: float = Field(description="median of the other")
     difference: float = Field(description="median of the pairs' differences, side - other")
     difference_low: float | None = Field(
-        description="least of fewer than six pairs, else the median's 95 % interval begins here; null for equal pairs"
+        description="least of fewer than six pairs, else lower end of the median's 95 % interval; null for equal pairs"
     )
     difference_high: float | None
-    ratio: float | None = Field(description="median of side / other; null where one side alone is 0")
+    ratio: float | None = Field(description="median of side / other; null if only one side is 0")
     ratio_low: float | None
     ratio_high: float | None
     pairs: int = Field(description="0: no repetition is on both sides, so medians are compared")

@@ -64,7 +64,7 @@ def _excluded(table: Table) -> list[str]:
     reasons = list(dict.fromkeys(why for _, _, why in out if why))
     why = f" ({reasons[0]}{' and others' if len(reasons) > 1 else ''})" if reasons else ""
     if len(out) == total:
-        return [f"No run counts, so nothing is said of the algorithms: {counts}{why}."]
+        return [f"No run counts, so nothing can be said about the algorithms: {counts}{why}."]
     return [f"{len(out)} of {total} runs do not count: {counts}{why}."]
 
 

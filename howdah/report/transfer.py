@@ -205,16 +205,16 @@ class CompletionRow(FilePart):
     kernel: str
     point: dict[str, Scalar]
     group: str = Field(description="name of the group, or of the flow")
-    sizes: str = Field(description="the class of size in words; all: every one of them")
+    sizes: str = Field(description="the size class in words, or all")
     least_bytes: int
     most_bytes: int
     transfers: int = Field(description="of all repetitions that count")
     completed: int
     percentile: str
-    time_s: float | None = Field(description="null where fewer than one transfer is beyond it")
-    time_low_s: float | None = Field(description="95 % interval of order statistics; null where it has no bound")
+    time_s: float | None = Field(description="null if fewer than one transfer lies beyond it")
+    time_low_s: float | None = Field(description="95 % interval of order statistics; null if unbounded")
     time_high_s: float | None
-    slowdown: float | None = Field(description="time over the ideal one; null where the path has no one rate")
+    slowdown: float | None = Field(description="time over the ideal one; null if the path has no single rate")
     slowdown_low: float | None
     slowdown_high: float | None
 

@@ -199,7 +199,7 @@ howdah.Figure = (() => {
     planned() {
       const longest = Math.max(...state.runs().map((run) => run.planned));
       const over = state.runs().every((run) => run.shown < run.planned);
-      return over ? [element("p", "note", `All flows are over long before the plan ends, at ${format.significant(longest)} s: the figures stop behind them.`)] : [];
+      return over ? [element("p", "note", `All flows end long before the plan does (at ${format.significant(longest)} s), so the figures stop soon after them.`)] : [];
     }
 
     // The remark on where every ACK is drawn and where only extremes are.

@@ -31,7 +31,7 @@ def completion_figure(experiments: list[Experiment]) -> Picture:
     found = distributions(experiments, variants)
     if not found:
         raise HowdahError("no run that counts has a group with data of each connection, nor five of a transfer")
-    caption = "Share of the connections or transfers of all repetitions that have at most so much."
+    caption = "Share of the connections or transfers of all repetitions with at most this value."
     return Picture("Transfers", [distribution_panel(each, variants) for each in found], caption=[caption])
 
 
@@ -41,7 +41,7 @@ def exits_figure(experiments: list[Experiment]) -> Picture:
     found = exit_distribution(experiments, variants)
     if found is None:
         raise HowdahError("no run that counts reports a slow-start exit")
-    caption = "Share of the flows that left slow start at most so far, over all runs that count."
+    caption = "Share of the flows that left slow start at no more than this window, over all runs that count."
     return Picture("Exits", [distribution_panel(found, variants)], caption=[caption])
 
 
