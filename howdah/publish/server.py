@@ -130,7 +130,7 @@ class ServerSetup:
 
 
 def start(prometheus: Prometheus, data: Path, live: ServerSetup | None = None, proxy_port: int | None = None) -> Server:
-    """Start a server on the blocks in ``data``, which it will write to, and wait until it answers. ``front_port`` is
+    """Start a server on the blocks in ``data``, which it will write to, and wait until it answers. ``proxy_port`` is
     the port of its proxy.
 
     Call it from the main thread and keep that thread: the kernel kills the server when the thread that started it ends.
@@ -206,7 +206,7 @@ _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "upgrade", "te",
 
 
 class FilterProxy(LimitedThreading, http.server.HTTPServer):
-    """The proxy. ``inner`` is the port of Prometheus, ``authorization`` the header it requires. Raises OSError."""
+    """The proxy. ``upstream_port`` is Prometheus' port, ``authorization`` the header it requires. Raises OSError."""
 
     def __init__(self, port: int, upstream_port: int, authorization: str) -> None:
         self.upstream_port, self.authorization = upstream_port, authorization

@@ -33,7 +33,7 @@ def is_transfer(subject: Subject) -> bool:
 
 def completion(subjects: list[Subject], others: list[Subject]) -> list[str]:
     """Sentences on the transfers: completion times, the sides against each other, then losses. "Nothing was
-    retransmitted" is left out if a subject in ``beside`` had losses."""
+    retransmitted" is left out if a subject in ``others`` had losses."""
     names = list(dict.fromkeys(each.name for each in subjects))
     sentences = []
     for name in names[:_MOST_NAMES]:

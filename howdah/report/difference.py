@@ -27,8 +27,8 @@ _SINGLE_PAIR = "one pair"
 class DifferenceRow:
     """A contrast as text in the unit shown; sides that count as equal have difference 0 and ratio 1.
 
-    ``difference_apart`` and ``ratio_apart`` are least and greatest for few pairs, else the 95 % interval; both are
-    empty if the pairs are equal. ``difference_apart`` says so if only one pair of several repetitions has the measure.
+    ``difference_spread`` and ``ratio_spread`` are least and greatest for few pairs, else the 95 % interval; both are
+    empty if the pairs are equal. ``difference_spread`` says so if only one pair of several repetitions has the measure.
     """
 
     of: Contrast

@@ -31,7 +31,7 @@ def results(experiments: list[Experiment], source: Source) -> Table:
 def ending(results: Table, width: int | None = None, explained: Collection[str] = ()) -> str:
     """The text that ends a command: the findings in sentences, as at the top of the report, then the table.
 
-    For many runs it has the sentences alone. ``told`` names runs whose failure the command itself already explained.
+    For many runs it has the sentences alone. ``explained`` names runs whose failure the command itself explained.
     """
     columns = min(width or _WIDTH, _WIDTH)
     words = "\n".join(textwrap.fill(sentence, columns, break_on_hyphens=False) for sentence in findings(results))
@@ -42,7 +42,7 @@ def ending(results: Table, width: int | None = None, explained: Collection[str] 
 
 def text_table(results: Table, width: int | None = None, explained: Collection[str] = ()) -> str:
     """The main measures as aligned text, one line per flow of a variant. Where repetitions differ, the next line has
-    their spread. Excluded runs follow, except those in ``told``.
+    their spread. Excluded runs follow, except those in ``explained``.
 
     A table wider than ``width`` is folded: the measures follow in parts that repeat the variants and flows.
     """

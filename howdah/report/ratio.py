@@ -24,7 +24,7 @@ class Wording:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio of two sides at one place. ``is_of_nothing``: both are 0 in every repetition."""
+    """The ratio of two sides at one place. ``is_zero``: both are 0 in every repetition."""
 
     place: str
     paired: Statistic

@@ -20,7 +20,7 @@ _INK = 0.22  # opacity of a band, so that lines and other bands remain visible
 
 
 def bands_of(lines: list[PaperLine], points: Points, end_s: float) -> list[tuple[PaperLine, Band]]:
-    """The lines whose repetitions differ, with their bands from the flow's start to ``until_s``."""
+    """The lines whose repetitions differ, with their bands from the flow's start to ``end_s``."""
     found = []
     for line in lines:
         envelope = Envelope(np.linspace(0.0, end_s, _CELLS + 1))

@@ -54,7 +54,7 @@ _SPARE_COLOUR = "#404040"  # for further lines of a variant
 @dataclass(frozen=True)
 class TimeFigure:
     """A figure of a series over time. ``points`` returns seconds since the flow's start and values, or None; ``title``
-    overrides that of the series; ``beside`` returns the curves added to a line that is alone.
+    overrides that of the series; ``extra`` returns the curves added to a line that is alone.
     """
 
     series: str
@@ -154,7 +154,7 @@ def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | 
 
 
 def has_panels(name: str) -> bool:
-    """Whether the figure consists of panels (``plotted_of``)."""
+    """Whether the figure consists of panels (``panels_of``)."""
     return name in AGGREGATES or name.startswith(PREFIX)
 
 

@@ -37,7 +37,7 @@ _MOST_POINTS = 2400  # most points of a line: more than a column resolves, few e
 class PaperLine:
     """``x`` is in seconds since the flow's start, ``y`` in the unit of the figure.
 
-    ``alike`` are the counting runs of the same variant and sweep point, this one included if it counts.
+    ``repetitions`` are the counting runs of the same variant and sweep point, this one included if it counts.
     """
 
     label: str
@@ -60,7 +60,7 @@ class PaperLine:
 
 
 def shown_part(x: Float64, y: Float64, end_s: float | None) -> tuple[Float64, Float64]:
-    """The points from the start to ``until_s`` and the first one after it."""
+    """The points from the start to ``end_s`` and the first one after it."""
     keep = x >= 0
     if end_s is not None:
         end = int(np.searchsorted(x, end_s, side="right")) + 1
