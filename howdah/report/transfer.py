@@ -152,34 +152,34 @@ def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None
     found = [(row.flow, row.value) for row in run.metrics if row.metric == _TIME and row.flow is not None]
     connections = run.connections().of(_TIME)
     found += zip(connections.flows, connections.table["value"].to_pylist(), strict=True)
-    asked: list[Flow] = []
+    closed_loops: list[Flow] = []
     for number, value in found:
         flow = flows[number]
         if asked_of(flow) is not None:
-            asked.append(flow)
+            closed_loops.append(flow)
         elif flow.size_bytes is not None:
             time = float(value) if isinstance(value, int | float) else None
             yield flow, flow.size_bytes, time, ideal_s(flow, path)
-    if asked:
-        yield from _answers(run, path, asked)
+    if closed_loops:
+        yield from _answers(run, path, closed_loops)
 
 
-def _answers(run: Run, path: Path, asking: list[Flow]) -> Iterator[tuple[Flow, int, float | None, float | None]]:
+def _answers(run: Run, path: Path, flows: list[Flow]) -> Iterator[tuple[Flow, int, float | None, float | None]]:
     """Yield each request of a closed loop from its client's record; nothing if a pack left that record out."""
     file = run.directory.raw / "agent.json"
     if not file.exists():
         return
     check(run.directory, run.provenance, [file])
     record = read_agent(run.directory)
-    for flow in asking:
-        asked = asked_of(flow)
-        assert asked is not None
+    for flow in flows:
+        loop = asked_of(flow)
+        assert loop is not None
         times = times_s(record.flow(flow.id))
-        later = ideal_s(flow, path, asked.object_bytes)
-        first = ideal_s(replace(flow, size_bytes=asked.object_bytes), path)
-        for number in range(asked.requests):
+        later = ideal_s(flow, path, loop.object_bytes)
+        first = ideal_s(replace(flow, size_bytes=loop.object_bytes), path)
+        for number in range(loop.requests):
             time = times[number] if number < len(times) else None
-            yield flow, asked.object_bytes, time, later if number else first
+            yield flow, loop.object_bytes, time, later if number else first
 
 
 def _decade(size_bytes: int) -> tuple[int, int, str]:

@@ -27,10 +27,10 @@ def check_choice(experiments: list[Experiment], choice: Choice) -> None:
     runs = [run for experiment in without_controls(experiments) for run in experiment.runs if run.plan]
     if not runs:
         return
-    for asked in choice.algorithms:
+    for name in choice.algorithms:
         known = [run.algorithm for run in runs]
-        if asked not in known:
-            raise UsageError.unknown(f"no run has the algorithm {asked!r}", asked, known, "they have")
+        if name not in known:
+            raise UsageError.unknown(f"no run has the algorithm {name!r}", name, known, "they have")
     numbers = {run.repetition for run in runs}
     if choice.repetition is not None and choice.repetition not in numbers:
         what = f"no run is repetition {choice.repetition}"
