@@ -13,8 +13,7 @@ from howdah.foreign import read_foreign, too_dense
 
 
 def repeated_names(path: Path) -> list[str]:
-    """Names that occur twice in one JSON object of a file, each once; empty if the file cannot be read, which other
-    checks report."""
+    """Names that occur twice in one JSON object, each once; empty if the file cannot be read (reported elsewhere)."""
     found: dict[str, None] = {}
 
     def take(pairs: list[tuple[str, Any]]) -> None:
