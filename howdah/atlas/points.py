@@ -27,7 +27,7 @@ from howdah.record.directory import read_json, write_whole
 from howdah.record.provenance import sha256_text
 from howdah.record.result import Experiment
 from howdah.report.plot.draw import title_of
-from howdah.report.plot.kept import kept_figure, kept_numbers, measures_of
+from howdah.report.plot.kept import compact_figure, measures_of, store_numbers
 from howdah.report.plot.sample import NothingToDrawError
 from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint, points_of
 
@@ -54,10 +54,10 @@ def write_points(experiment: Experiment, profile: Profile, directory: Path) -> P
     figures: dict[str, Any] = {}
     for figure in profile.figures:
         try:
-            kept = kept_figure(figure, experiment)
+            kept = compact_figure(figure, experiment)
         except NothingToDrawError:
             continue
-        kept_numbers(figure, experiment, points)
+        store_numbers(figure, experiment, points)
         figures[figure.id] = {"of": _drawn_of(figure), "title": title_of(figure, experiment), **kept}
     data = {
         "format": FORMAT,

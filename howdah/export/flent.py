@@ -33,7 +33,7 @@ STEP_MS = 200  # flent's own default interval
 Values = list[float | None]
 Records = list[dict[str, float]]
 
-# Published series -> key of flent's socket statistics, and what makes its unit of ours.
+# Published series -> key in flent's socket statistics, and the factor from howdah's unit to flent's.
 _SOCKET_KEYS = {
     "howdah_flow_cwnd_packets": ("tcp_cwnd", 1.0),
     "howdah_flow_ssthresh_packets": ("tcp_ssthresh", 1.0),
@@ -117,13 +117,13 @@ def write_flent(run: Run, directory: Path) -> list[Path]:
 def _add_direction(
     data: _Data, names: Naming, flows: list[Flow], series: list[Series], grid: Int64, epoch_s: float
 ) -> None:
-    every: list[Values] = []
+    goodputs: list[Values] = []
     data.parameters[names.parameter] = str(len(flows))
     for number, flow in enumerate(flows, 1):
         own = [each for each in series if each.label("flow") == str(flow.id) and each.label("role") == "sender"]
         arrived = next((each for each in series if _is_delivery(each, flow)), None)
         goodput: Values = _goodput(arrived, grid) if arrived else [None] * len(grid)
-        every.append(goodput)
+        goodputs.append(goodput)
         name = f"{names.series}::{number}"
         _put(data, name, goodput, "Mbits/s")
         data.about[name] |= {
@@ -140,10 +140,10 @@ def _add_direction(
             if value is not None
         ]
         data.raw[name] = sorted(records, key=lambda record: record["t"])
-    _put(data, f"{names.total} avg", _combined(every, "average"), "Mbits/s")
-    _put(data, f"{names.total} sum", _combined(every, "sum"), "Mbits/s")
-    if names.series == names.total:  # the tests of one direction have it
-        _put(data, f"{names.total} fairness", _combined(every, "fairness"), "Idx")
+    _put(data, f"{names.total} avg", _combined(goodputs, "average"), "Mbits/s")
+    _put(data, f"{names.total} sum", _combined(goodputs, "sum"), "Mbits/s")
+    if names.series == names.total:  # only tests of one direction have it
+        _put(data, f"{names.total} fairness", _combined(goodputs, "fairness"), "Idx")
 
 
 def _put(data: _Data, name: str, values: Values, units: str) -> None:
@@ -170,10 +170,10 @@ def _goodput(arrived: Series, grid: Int64) -> Values:
     return [float(rate) if is_there else None for rate, is_there in zip(rates, there, strict=True)]
 
 
-def _combined(every: list[Values], how: str) -> Values:
+def _combined(goodputs: list[Values], how: str) -> Values:
     """Sum, average or Jain's index over the active flows at each instant."""
     found: Values = []
-    for at in zip(*every, strict=True):
+    for at in zip(*goodputs, strict=True):
         present = [value for value in at if value is not None]
         squares = sum(value * value for value in present)
         if not present or (how == "fairness" and not squares):
@@ -186,7 +186,6 @@ def _combined(every: list[Values], how: str) -> Values:
 
 
 def _records(columns: list[tuple[Series, str, float]], epoch_s: float) -> Records:
-    """One record per instant, with the keys that have a value there."""
     found: dict[int, dict[str, float]] = {}
     for series, key, factor in columns:
         for at, value in zip(series.time_ms.tolist(), series.value.tolist(), strict=True):

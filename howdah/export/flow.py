@@ -77,7 +77,7 @@ def start_ns(run: Run, flow: Flow) -> int:
     return flow.start_us * 1000
 
 
-def probed(run: Run) -> Iterator[tuple[Flow, pa.Table]]:
+def acks_by_flow(run: Run) -> Iterator[tuple[Flow, pa.Table]]:
     """Yield each TCP flow with its ACKs in the order of time. Raises HowdahError if the run has none."""
     plan = plan_of(run)
     table = run.table("tcp_probe")

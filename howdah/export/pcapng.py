@@ -2,8 +2,7 @@
 """The captures of a run as one pcapng file: each capture is an interface; comments name path, flow and exit.
 
 A flow's first packet at each interface names the flow and its path; the first new segment that the sender sent after
-the exit says when and why it left slow start. It is identified by its sequence number, so that it is the same packet at
-every interface.
+the exit says when and why it left slow start. Its sequence number identifies the same packet at every interface.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 
 from howdah import __version__
 from howdah.errors import HowdahError
-from howdah.export.flow import FlowExit, exit_of, flow_text, path_text, plan_of, probed
+from howdah.export.flow import FlowExit, acks_by_flow, exit_of, flow_text, path_text, plan_of
 from howdah.frame import ETHERNET_BYTES, IPV4_BYTES
 from howdah.ingest.capture import CaptureClock, read_clock
 from howdah.plan.plan import Flow, Plan
@@ -70,17 +69,17 @@ class _CaptureFile:
                 seconds, nanoseconds, here, whole = _PACKET.unpack(head)
                 data = opened.read(here)
                 if len(data) < here:
-                    return  # cut off; the judge has said so
+                    return  # truncated; the verdict already reports it
                 time_ns = seconds * 1_000_000_000 + nanoseconds
                 yield self.clock.published(time_ns) if self.clock else time_ns, number, whole, data
 
 
 @dataclass
-class _Unsaid:
+class _PendingComments:
     """Which comments a flow still needs at one interface; ``base`` is the sequence number of its first data byte."""
 
     flow: Flow
-    leaves: FlowExit | None
+    exit_: FlowExit | None
     after_bytes: int | None
     begun: bool = False
     base: int | None = None
@@ -138,24 +137,23 @@ def _clock(run: Run, folder: Path) -> _Clock | None:
 
 
 def _write_packets(run: Run, plan: Plan, captures: list[_CaptureFile], out: BinaryIO) -> None:
-    told = [_flows(run, plan) for _capture in captures]
+    pending = [_flows(run, plan) for _capture in captures]
     path = path_text(plan)
     streams = [capture.packets(number) for number, capture in enumerate(captures)]
     merged = heapq.merge(*streams, key=lambda packet: packet[0])
     for time_ns, number, whole, data in merged:
-        comment = _comment(told[number], data, path) if captures[number].link_type == _ETHERNET else None
+        comment = _comment(pending[number], data, path) if captures[number].link_type == _ETHERNET else None
         out.write(_enhanced(number, time_ns, whole, data, comment))
 
 
-def _flows(run: Run, plan: Plan) -> dict[Ends, _Unsaid]:
-    """The flows by the addresses and ports of their data."""
+def _flows(run: Run, plan: Plan) -> dict[Ends, _PendingComments]:
     agent = agent_or_empty(run.directory)
     after = _sent_at_exit(run)
     found = {}
     for flow in plan.flows:
         port = agent.flow(flow.id).source_port or flow.source_port
         ends = (_packed(flow.source_address), port, _packed(flow.destination_address), flow.destination_port)
-        found[ends] = _Unsaid(flow, exit_of(run, flow), after.get(flow.id))
+        found[ends] = _PendingComments(flow, exit_of(run, flow), after.get(flow.id))
     return found
 
 
@@ -163,13 +161,13 @@ def _sent_at_exit(run: Run) -> dict[int, int]:
     """The number of bytes that each flow had sent when it left slow start, by flow id."""
     found = {}
     try:
-        flows = list(probed(run))
+        flows = list(acks_by_flow(run))
     except HowdahError:
         return {}
     for flow, rows in flows:
-        leaves = exit_of(run, flow)
-        if leaves is not None:
-            at = int(np.searchsorted(rows["time_ns"].to_numpy(), leaves.time_ns, side="right")) - 1
+        exit_ = exit_of(run, flow)
+        if exit_ is not None:
+            at = int(np.searchsorted(rows["time_ns"].to_numpy(), exit_.time_ns, side="right")) - 1
             sent = rows["snd_nxt_bytes"][max(at, 0)].as_py()
             if sent is not None:
                 found[flow.id] = int(sent)
@@ -180,7 +178,7 @@ def _packed(address: str) -> bytes:
     return ipaddress.ip_address(address).packed
 
 
-def _comment(told: dict[Ends, _Unsaid], data: bytes, path: str) -> str | None:
+def _comment(pending: dict[Ends, _PendingComments], data: bytes, path: str) -> str | None:
     """The comment for an Ethernet frame, or None."""
     if len(data) < ETHERNET_BYTES + IPV4_BYTES or int.from_bytes(data[12:14], "big") != _IPV4:
         return None
@@ -190,25 +188,25 @@ def _comment(told: dict[Ends, _Unsaid], data: bytes, path: str) -> str | None:
         return None
     source, destination = data[26:30], data[30:34]
     ports = struct.unpack_from("!HH", data, transport)
-    mine = told.get((source, ports[0], destination, ports[1]))
-    if mine is None:
+    comments = pending.get((source, ports[0], destination, ports[1]))
+    if comments is None:
         return None
     texts = []
-    if not mine.begun:
-        mine.begun = True
-        texts.append(f"{flow_text(mine.flow)}; {path}")
+    if not comments.begun:
+        comments.begun = True
+        texts.append(f"{flow_text(comments.flow)}; {path}")
     if data[ETHERNET_BYTES + 9] == _TCP and len(data) >= transport + 20:
         sequence, flags = struct.unpack_from("!I", data, transport + 4)[0], data[transport + 13]
         payload = int.from_bytes(data[16:18], "big") - header - (data[transport + 12] >> 4) * 4
         if flags & _SYN:
-            mine.base = sequence + 1
-        elif mine.base is None and payload > 0:
-            mine.base = sequence
-        if mine.base is not None and payload > 0 and not mine.reported and mine.leaves is not None:
-            place = ((sequence - mine.base + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
-            if mine.after_bytes is not None and place >= mine.after_bytes:
-                mine.reported = True
-                texts.append(mine.leaves.text(mine.flow))
+            comments.base = sequence + 1
+        elif comments.base is None and payload > 0:
+            comments.base = sequence
+        if comments.base is not None and payload > 0 and not comments.reported and comments.exit_ is not None:
+            place = ((sequence - comments.base + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+            if comments.after_bytes is not None and place >= comments.after_bytes:
+                comments.reported = True
+                texts.append(comments.exit_.text(comments.flow))
     return "\n".join(texts) or None
 
 
@@ -217,8 +215,8 @@ def _option(code: int, value: bytes) -> bytes:
 
 
 def _block(kind: int, body: bytes, options: list[tuple[int, bytes]]) -> bytes:
-    said = b"".join(_option(code, value) for code, value in options)
-    content = body + (said + _option(0, b"") if options else b"")
+    encoded = b"".join(_option(code, value) for code, value in options)
+    content = body + (encoded + _option(0, b"") if options else b"")
     size = struct.pack("<I", len(content) + 12)
     return struct.pack("<I", kind) + size + content + size
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from howdah.export.flow import FlowExit, exit_of, file_stem, flow_text, path_text, plan_of, probed
+from howdah.export.flow import FlowExit, acks_by_flow, exit_of, file_stem, flow_text, path_text, plan_of
 from howdah.plan.plan import Flow
 from howdah.record.directory import write_whole
 from howdah.record.result import Run
@@ -28,7 +28,7 @@ def write_xplot(run: Run, directory: Path) -> list[Path]:
     """Write one file for each TCP flow. Raises HowdahError for a run without tables or without ACKs."""
     plan = plan_of(run)
     written = []
-    for flow, rows in probed(run):
+    for flow, rows in acks_by_flow(run):
         title = f"{run.name}, {flow_text(flow)}; {path_text(plan)}"
         file = directory / f"{file_stem(run, flow)}{SUFFIX}"
         write_whole(file, _graph(title, rows, exit_of(run, flow), flow))
@@ -36,7 +36,7 @@ def write_xplot(run: Run, directory: Path) -> list[Path]:
     return written
 
 
-def _graph(title: str, rows: pa.Table, leaves: FlowExit | None, flow: Flow) -> str:
+def _graph(title: str, rows: pa.Table, exit_: FlowExit | None, flow: Flow) -> str:
     time, una, sent = (_column(rows, name) for name in ("time_ns", "snd_una_bytes", "snd_nxt_bytes"))
     known = np.array([value is not None for value in rows["snd_una_bytes"].to_pylist()]) if rows.num_rows else None
     if known is not None and not known.all():
@@ -49,10 +49,10 @@ def _graph(title: str, rows: pa.Table, leaves: FlowExit | None, flow: Flow) -> s
     lines += [f"line {text[row]} {before[row]} {text[row]} {sent[row]}" for row in np.flatnonzero(sent > before)]
     for colour, values in ((ACKNOWLEDGED, una), (ALLOWED, allowed)):
         lines += [colour, *_stairs(text, values)]
-    if leaves is not None and time.size:
-        at = min(int(np.searchsorted(time, leaves.time_ns)), time.size - 1)
-        when = _time(leaves.time_ns)
-        lines += [EXIT, f"diamond {when} {sent[at]}", f"atext {when} {sent[at]}", leaves.text(flow)]
+    if exit_ is not None and time.size:
+        at = min(int(np.searchsorted(time, exit_.time_ns)), time.size - 1)
+        when = _time(exit_.time_ns)
+        lines += [EXIT, f"diamond {when} {sent[at]}", f"atext {when} {sent[at]}", exit_.text(flow)]
     return "\n".join([*lines, "go"]) + "\n"
 
 

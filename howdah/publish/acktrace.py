@@ -23,23 +23,22 @@ from howdah.record.schema import INFINITE_SSTHRESH
 
 _NAME = "tcp_probe"
 _FIELDS = ("sport", "dport", "snd_cwnd", "ssthresh", "srtt", "address")
-_MOST_AT_ONCE_BYTES = 64 << 20  # of one look; the rest waits for the next
-_MOST_START_UP_RECORDS = 200_000  # of a flow: an exit that comes later is left to the analysis
-_STEPS = 300  # of a course, over the whole duration
-_SOCKADDR_ADDRESS = 4  # bytes, sockaddr_in
+_MOST_AT_ONCE_BYTES = 64 << 20  # most bytes read by one look; the rest waits for the next
+_MOST_START_UP_RECORDS = 200_000  # records of a flow that are searched for its exit
+_STEPS = 300  # steps of a flow's history, over the whole duration
+_SOCKADDR_ADDRESS = 4  # offset of the address in sockaddr_in, in bytes
 
 
 @dataclass(frozen=True)
-class SoFarExit:
-    """An exit as seen in the trace so far. Seconds count from the planned start of the flow; the cause is not known
-    yet."""
+class ProvisionalExit:
+    """An exit as seen in the trace so far, its cause unknown yet. Seconds count from the flow's planned start."""
 
     after_start_s: float
     cwnd_packets: int
 
 
 @dataclass
-class FlowSoFar:
+class TracedFlow:
     """One flow: the values of its last record, and its history in ``_STEPS`` equal steps, NaN where no ACK arrived."""
 
     flow: Flow
@@ -48,13 +47,13 @@ class FlowSoFar:
     cwnd_packets: int = 0
     ssthresh_packets: int | None = None
     srtt_us: int = 0
-    exit: SoFarExit | None = None
+    exit: ProvisionalExit | None = None
     cwnd: Reals = field(default_factory=lambda: np.full(_STEPS, np.nan))
     srtt_ms: Reals = field(default_factory=lambda: np.full(_STEPS, np.nan))
     acks_of_step: Integers = field(default_factory=lambda: np.zeros(_STEPS, dtype=np.int64))
     start_up: list[tuple[Integers, Integers, Reals]] = field(default_factory=list)
 
-    def take(self, time_ns: Integers, columns: dict[str, Integers], step_ns: int) -> None:
+    def append(self, time_ns: Integers, columns: dict[str, Integers], step_ns: int) -> None:
         """Append records that follow the earlier ones."""
         cwnd, ssthresh, srtt = columns["snd_cwnd"], columns["ssthresh"], columns["srtt"]
         self.acks += time_ns.size
@@ -68,13 +67,13 @@ class FlowSoFar:
         if sum(part[0].size for part in self.start_up) < _MOST_START_UP_RECORDS:
             finite = np.where(ssthresh < INFINITE_SSTHRESH, ssthresh.astype(np.float64), np.inf)
             self.start_up.append((time_ns, cwnd, finite))
-            self._look_for_exit()
+            self._find_exit()
 
     def acks_per_second(self, step_ns: int) -> Reals:
         """The ACK rate at each step."""
         return _rate(self.acks_of_step, self.flow.rtt_us, step_ns)
 
-    def _look_for_exit(self) -> None:
+    def _find_exit(self) -> None:
         """Apply the analysis' rule to the whole start-up again, because a raised threshold can revoke an exit."""
         time_ns = np.concatenate([part[0] for part in self.start_up])
         cwnd = np.concatenate([part[1] for part in self.start_up])
@@ -85,11 +84,11 @@ class FlowSoFar:
             *(time_ns, none, none, cwnd, ssthresh, none),
         )
         found = find_exit(trace)
-        self.exit = SoFarExit((found.time_ns - start_ns) / 1e9, found.cwnd_packets) if found is not None else None
+        self.exit = ProvisionalExit((found.time_ns - start_ns) / 1e9, found.cwnd_packets) if found is not None else None
 
 
 @dataclass
-class GroupSoFar:
+class TracedGroup:
     """The connections of a group, which may be thousands, taken together: how many have begun, and their ACKs."""
 
     name: str
@@ -99,7 +98,7 @@ class GroupSoFar:
     begun: set[int] = field(default_factory=set)
     acks_of_step: Integers = field(default_factory=lambda: np.zeros(_STEPS, dtype=np.int64))
 
-    def take(self, time_ns: Integers, connections: Integers, step_ns: int) -> None:
+    def append(self, time_ns: Integers, connections: Integers, step_ns: int) -> None:
         """Append records that follow the earlier ones."""
         self.acks += time_ns.size
         self.time_ns = int(time_ns[-1])
@@ -124,17 +123,17 @@ class AckTrace:
     def __init__(self, raw: Path, plan: Plan) -> None:
         self._raw = raw
         self._plan = plan
-        self._epoch_ns = plan.epoch_us * 1000  # kept exactly in virtual time, where alone this is used
+        self._epoch_ns = plan.epoch_us * 1000  # exact, because this is only used in virtual time
         self._layout: Layout | None = None
         self._offset = 0
         self.step_ns = max(1, -(-plan.duration_us * 1000 // _STEPS))
-        self.flows = [FlowSoFar(flow) for flow in plan.flows if flow.group is None]
+        self.flows = [TracedFlow(flow) for flow in plan.flows if flow.group is None]
         members: dict[str, list[Flow]] = {}
         for flow in plan.flows:
             if flow.group is not None:
                 members.setdefault(flow.group, []).append(flow)
-        self.groups = [GroupSoFar(name, flows) for name, flows in members.items()]
-        self.acks_per_second: float | None = None  # of simulated time, in what the last look found
+        self.groups = [TracedGroup(name, flows) for name, flows in members.items()]
+        self.acks_per_second: float | None = None  # per simulated second, in the records of the last look
 
     def look(self) -> None:
         """Read what was added. A trace that cannot be read (yet) changes nothing."""
@@ -147,8 +146,8 @@ class AckTrace:
         except (OSError, HowdahError, ValueError):
             return
         time_ns = trace.time_ns - self._epoch_ns
-        taken = sum(self._take(flow, time_ns, trace.columns) for flow in self.flows)
-        taken += sum(self._take_group(group, time_ns, trace.columns) for group in self.groups)
+        taken = sum(self._append_flow(flow, time_ns, trace.columns) for flow in self.flows)
+        taken += sum(self._append_group(group, time_ns, trace.columns) for group in self.groups)
         span_ns = int(time_ns[-1] - time_ns[0]) if time_ns.size > 1 else 0
         if span_ns > 0:
             self.acks_per_second = taken / span_ns * 1e9
@@ -161,23 +160,22 @@ class AckTrace:
         self._offset += len(new)
         return new
 
-    def _take(self, flow: FlowSoFar, time_ns: Integers, columns: dict[str, Integers]) -> int:
+    def _append_flow(self, flow: TracedFlow, time_ns: Integers, columns: dict[str, Integers]) -> int:
         ours = (columns["address"] == _address(flow.flow)) & (columns["dport"] == flow.flow.destination_port)
         exact = ours & (columns["sport"] == flow.flow.source_port)
-        alone = sum(_ends(other.flow) == _ends(flow.flow) for other in self.flows) == 1
-        rows = np.flatnonzero(exact if exact.any() or not alone else ours)
+        is_only_candidate = sum(_ends(other.flow) == _ends(flow.flow) for other in self.flows) == 1
+        rows = np.flatnonzero(exact if exact.any() or not is_only_candidate else ours)
         if rows.size:
-            flow.take(time_ns[rows], {name: values[rows] for name, values in columns.items()}, self.step_ns)
+            flow.append(time_ns[rows], {name: values[rows] for name, values in columns.items()}, self.step_ns)
         return int(rows.size)
 
-    def _take_group(self, group: GroupSoFar, time_ns: Integers, columns: dict[str, Integers]) -> int:
-        """Take the records that match a member's sender address and receiver port; the sender's port distinguishes
-        connections."""
+    def _append_group(self, group: TracedGroup, time_ns: Integers, columns: dict[str, Integers]) -> int:
+        """Take the records with a member's sender address and receiver port; the sender's port separates them."""
         ends = np.unique([(_address(each) << 16) | each.destination_port for each in group.members])
         rows = np.flatnonzero(np.isin((columns["address"].astype(np.int64) << 16) | columns["dport"], ends))
         if rows.size:
             connections = (columns["address"][rows].astype(np.int64) << 16) | columns["sport"][rows]
-            group.take(time_ns[rows], connections, self.step_ns)
+            group.append(time_ns[rows], connections, self.step_ns)
         return int(rows.size)
 
 
@@ -192,8 +190,7 @@ def _ends(flow: Flow) -> tuple[str, int]:
 
 
 def _layout(raw: Path) -> Layout:
-    """The layout of records from the kernel's own description, which exists before the first record; trace.json is
-    written only at the end."""
+    """The record layout by the kernel's own description, which precedes the records; trace.json comes last."""
     texts = {
         name: (raw / name).read_text(encoding="ascii") for name in ("header_page", "header_event", f"{_NAME}.format")
     }

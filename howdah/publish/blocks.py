@@ -16,7 +16,7 @@ from howdah.build.cache import Progress, code
 from howdah.errors import HowdahError
 from howdah.foreign import files_below, open_foreign
 from howdah.publish.openmetrics import families, openmetrics
-from howdah.publish.prometheus import Prometheus, complaint_of
+from howdah.publish.prometheus import Prometheus, failure_reason
 from howdah.record.closure import remembered_sha256
 from howdah.record.directory import PARTIAL, RunDirectory, remove_whole
 from howdah.record.result import Experiment, Run
@@ -43,8 +43,8 @@ def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
     """Return the blocks of a night and build them if missing. Raises HowdahError if promtool rejects the samples."""
     with open_foreign(night / SAMPLES) as samples:
         key = code(b"night\0" + hashlib.file_digest(samples, "sha256").digest())
-    target = night / DIRECTORY / key[:16]  # nobody else can name blocks so that this user's Prometheus opens them
-    if not are_there(target):
+    target = night / DIRECTORY / key[:16]  # only this user can compute the key, so no one else can plant blocks
+    if not are_built(target):
         build_text(_text(night / SAMPLES), prometheus.promtool, target, of=night)
     return blocks_in(target)
 
@@ -98,13 +98,13 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
             blocks = work / "blocks"
             blocks.mkdir()
             command = [str(promtool), "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(blocks)]
-            # What it leaves in TMPDIR when it is killed goes with the rest.
+            # The directory is removed with whatever a killed promtool leaves in it.
             environment = {**os.environ, "TMPDIR": str(work)}
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=_LIMIT_S, env=environment
             )
             if done.returncode != 0:
-                why = complaint_of(done.stderr or done.stdout)
+                why = failure_reason(done.stderr or done.stdout)
                 raise HowdahError(f"promtool cannot import this: {why}", where=str(of), hint=hint)
             shutil.rmtree(target, ignore_errors=True)
             blocks.rename(target)
@@ -114,7 +114,7 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
         raise HowdahError(f"promtool did not end in {_LIMIT_S} s", where=str(of)) from error
 
 
-def are_there(target: Path) -> bool:
+def are_built(target: Path) -> bool:
     """Whether ``target`` has blocks that consist of regular files only: Prometheus would open a pipe and hang."""
     return target.is_dir() and all(kind is None for _, kind in files_below(target))
 
@@ -136,7 +136,7 @@ def build_experiment(
     planned = [run for run in experiment.runs if run.plan is not None]
     for number, run in enumerate(planned, 1):
         target = root / f"{run.name}-{blocks_key(run)}"
-        if not are_there(target):
+        if not are_built(target):
             build_run(run, prometheus.promtool, target)
             for old in root.glob(f"{run.name}-" + "[0-9a-f]" * 16):
                 if old != target:
@@ -149,8 +149,7 @@ def build_experiment(
 
 
 def link_blocks(blocks: list[Path], data: Path) -> None:
-    """Put these blocks into a server's data directory as hard links, or as copies if the file system has none. The
-    originals stay untouched."""
+    """Hard-link these blocks into a server's data directory, or copy them; the originals stay untouched."""
     for block in blocks:
         target = data / block.name
         if target.exists():

@@ -28,7 +28,7 @@ FOLDER = REPORTS / "dashboard"
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _SOURCE_CHOICE = {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
 _COLUMNS, _HEIGHT, _WIDTH = 24, 8, 12
-# A run that is invalid or did not finish is in no figure.
+# Selects finished, valid runs.
 _COUNTS = (
     "and on (experiment, run) "
     'last_over_time(howdah_run_info{job="", verdict=~"pass|fail|unjudged", $choice}[$__interval])'
@@ -121,7 +121,7 @@ class Board:
             "timezone": "browser",
             **({"refresh": self.every} if self.every else {}),
             "time": {"from": f"now-{self.span}", "to": "now"},
-            # A run whose labels lack the name is in "All", too.
+            # "All" includes runs that lack the label.
             "templating": {"list": label_choices(labels, allValue=".*")},
             "panels": drawn,
         }
@@ -159,7 +159,7 @@ _POINTS = {
     "fillOpacity": 0,
     "showPoints": "always",
     "pointSize": 6,
-    "spanNulls": True,  # from one run or night to the next
+    "spanNulls": True,  # connect one run or night to the next
 }
 _BARS = {"drawStyle": "bars", "fillOpacity": 80, "lineWidth": 0, "stacking": {"mode": "normal", "group": "A"}}
 _STAT = {
@@ -179,7 +179,7 @@ _ORGANISED = {"id": "organize", "options": {"excludeByName": dict.fromkeys(_HIDD
 
 PAGE = "live.html"
 GRAFANA_FILE = REPORTS / "dashboard" / "howdah-live.json"
-WINDOW = "5s"  # four scrapes at least
+WINDOW = "5s"  # at least four scrapes
 _CHOICES = ("experiment", "algorithm", "repetition")
 _GRAFANA_UNITS = {"ms": "ms", "%": "percent", "Mbit/s": "Mbits", "kB": "deckbytes", "packets/s": "pps"}
 

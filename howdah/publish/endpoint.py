@@ -20,13 +20,13 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from prometheus_client import CollectorRegistry, Metric, make_wsgi_app
 from prometheus_client.registry import Collector
 
-from howdah.publish.guard import LOOPBACK, FewAtOnce, refusal
+from howdah.publish.guard import LOOPBACK, LimitedThreading, refusal
 from howdah.publish.metric import Families, unit_of
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_LIMIT_S = 10.0
-_SERVER = "howdah"  # not which Python: anyone may ask who reaches the port
-_MOST_KEPT = 8  # answers; whoever asks may write a query string of his own
+_SERVER = "howdah"  # without the Python version: anyone who reaches the port can read it
+_MOST_KEPT = 8  # cached answers; a client can send any number of different query strings
 
 
 class _Reading(Collector):
@@ -59,7 +59,7 @@ def registry(read: Callable[[], Families]) -> CollectorRegistry:
 
 class _ScrapeHandler(WSGIRequestHandler):
     timeout = _REQUEST_LIMIT_S
-    server_version, sys_version = _SERVER, ""  # of what it refuses itself
+    server_version, sys_version = _SERVER, ""  # the Server header of its own error responses
 
     def handle(self) -> None:
         """Handle one request. A client that disconnects early is not an error."""
@@ -70,9 +70,8 @@ class _ScrapeHandler(WSGIRequestHandler):
         """Log nothing: a scrape comes every second."""
 
 
-class ScrapeEndpoint(FewAtOnce, WSGIServer):
-    """Serves what ``read`` returns at every scrape. With ``stamp``, ``read`` is called again only after ``stamp``
-    returned another object."""
+class ScrapeEndpoint(LimitedThreading, WSGIServer):
+    """Serves what ``read`` returns; with ``stamp``, reads again only when ``stamp`` returns another object."""
 
     def __init__(
         self, read: Callable[[], Families], stamp: Callable[[], object] = object, address: str = LOOPBACK, port: int = 0
@@ -80,12 +79,14 @@ class ScrapeEndpoint(FewAtOnce, WSGIServer):
         if ":" in address:
             self.address_family = socket.AF_INET6
         super().__init__((address, port), _ScrapeHandler)
-        self.set_app(self._guarded(_application(_remembering(make_wsgi_app(registry(read)), stamp))))
+        self.set_app(self._guarded(_application(_cached(make_wsgi_app(registry(read)), stamp))))
 
     def _guarded(self, application: WSGIApplication) -> WSGIApplication:
         def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-            def begin(status: str, said: list[tuple[str, str]], _error: object = None, /) -> Callable[[bytes], object]:
-                return start(status, [*said, ("Server", _SERVER)])
+            def begin(
+                status: str, fields: list[tuple[str, str]], _error: object = None, /
+            ) -> Callable[[bytes], object]:
+                return start(status, [*fields, ("Server", _SERVER)])
 
             headers = {"Host": environ.get("HTTP_HOST"), "Origin": environ.get("HTTP_ORIGIN")}
             refused = refusal(headers, self.server_name, self.server_port)
@@ -117,9 +118,9 @@ def _application(metrics: WSGIApplication) -> WSGIApplication:
             return _text(start, "404 Not Found", "there is only /metrics\n")
         if environ["REQUEST_METHOD"] != "HEAD":
             return _metrics(environ, start)
-        told = _Told()
-        body = b"".join(_metrics({**environ, "REQUEST_METHOD": "GET"}, told))
-        start(told.status, [*told.headers, ("Content-Length", str(len(body)))])
+        response = _Response()
+        body = b"".join(_metrics({**environ, "REQUEST_METHOD": "GET"}, response))
+        start(response.status, [*response.headers, ("Content-Length", str(len(body)))])
         return []
 
     def _metrics(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
@@ -132,9 +133,9 @@ def _application(metrics: WSGIApplication) -> WSGIApplication:
     return answer
 
 
-def _remembering(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIApplication:
+def _cached(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIApplication:
     """Cache the newest answers, one for each format, as long as ``stamp`` returns the same object."""
-    made: dict[tuple[object, ...], tuple[_Told, list[bytes]]] = {}
+    made: dict[tuple[object, ...], tuple[_Response, list[bytes]]] = {}
     lock = threading.Lock()
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
@@ -146,16 +147,16 @@ def _remembering(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIA
                 kept = [each for each in made if each[0] is now][1 - _MOST_KEPT :]
                 for old in [each for each in made if each not in kept]:
                     del made[old]
-                told = _Told()
-                made[key] = told, list(metrics(environ, told))
-            told, body = made[key]
-        start(told.status, list(told.headers))
+                response = _Response()
+                made[key] = response, list(metrics(environ, response))
+            response, body = made[key]
+        start(response.status, list(response.headers))
         return body
 
     return answer
 
 
-class _Told:
+class _Response:
     """The status and headers that a WSGI application sets before the body."""
 
     def __init__(self) -> None:

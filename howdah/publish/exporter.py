@@ -4,8 +4,7 @@ over HTTP on loopback or on a link to other machines. It changes nothing and nee
 
 On the hosts of several machines it runs from an archive with the machine's own Python and needs only the standard
 library, because the archive includes ``prometheus_client``. Queues and interfaces have the names and units of runs
-(howdah/publish/metric.py). Connections are summed by congestion control, so that their number does not affect the
-number of series.
+(howdah/publish/metric.py). Connections are summed by congestion control, to limit the number of series.
 """
 
 from __future__ import annotations
@@ -166,7 +165,7 @@ _EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
 _INFINITE = 0x7FFFFFFF
 _NO_RTT = 0xFFFFFFFF
 _NO_PACING = 0xFFFFFFFFFFFFFFFF
-# Offsets inside struct tcp_info (include/uapi/linux/tcp.h), which only ever grows at its end.
+# Offsets in struct tcp_info (include/uapi/linux/tcp.h), which only grows at its end.
 _UNACKED, _RTT, _SSTHRESH, _CWND, _PACING, _MIN_RTT, _DELIVERY = 24, 68, 76, 80, 104, 148, 160
 _CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
@@ -269,7 +268,7 @@ class LiveMachine:
     def _connections(self) -> list[LiveConnection]:
         found = []
         for family in (socket.AF_INET, socket.AF_INET6):
-            # diag_request asks for IPv4 where no connection is named; the family is the first byte.
+            # Without a connection diag_request asks for IPv4; the family is its first byte.
             request = bytes([family]) + diag_request(None, _EXTENSIONS)[1:]
             answers = self._diag.dump(SOCK_DIAG_BY_FAMILY, request)
             found += [connection for answer in answers if (connection := parse_connection(answer)) is not None]
@@ -284,7 +283,7 @@ class LiveMachine:
         there = {link.index: link for link in links(self._route)}
         for state in qdiscs(self._route):
             if state.index not in there:
-                continue  # an interface that went between the two questions
+                continue  # the interface disappeared between the two dumps
             labels = (self.node, there[state.index].name, _where(state.handle, state.parent), state.kind)
             yield Reading("howdah_queue_backlog_bytes", labels, state.backlog_bytes)
             yield Reading("howdah_queue_backlog_packets", labels, state.backlog_packets)

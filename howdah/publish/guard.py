@@ -13,7 +13,7 @@ import threading
 from typing import Any, Protocol
 
 LOOPBACK = "127.0.0.1"
-MOST_AT_ONCE = 16  # a Prometheus needs one, a person's browser six
+MOST_AT_ONCE = 16  # Prometheus needs one connection, a browser six
 
 
 def is_loopback(host: str) -> bool:
@@ -55,7 +55,7 @@ def refusal(headers: RequestHeaders, address: str, port: int) -> tuple[int, str]
     return None
 
 
-class FewAtOnce(socketserver.ThreadingMixIn):
+class LimitedThreading(socketserver.ThreadingMixIn):
     """Answers at most MOST_AT_ONCE requests at a time and closes further connections without an answer."""
 
     daemon_threads = True

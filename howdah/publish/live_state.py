@@ -14,22 +14,22 @@ from howdah.codec import encoded
 from howdah.errors import HowdahError
 from howdah.measure.trace import Reals
 from howdah.plan.path import Path as PlannedPath
-from howdah.publish.acktrace import AckTrace, FlowSoFar, GroupSoFar
-from howdah.publish.phase import PHASES, Queue, Queues, held_experiments
+from howdah.publish.acktrace import AckTrace, TracedFlow, TracedGroup
+from howdah.publish.phase import PHASES, Queue, Queues, locked_experiments
 from howdah.publish.underway import LiveRun, Watch
 from howdah.record.directory import PARTIAL, RunDirectory, write_whole
 from howdah.record.metrics import MetricRow
 from howdah.work.results import read_results
 
 FILE = "runs.json"
-Value = int | float | str | None  # as metrics.json has it
+Value = int | float | str | None  # a value of metrics.json
 _MOST_FINISHED = 24
 _DONE = "completion_time_s"
-_OF_EXIT = ("exit_cwnd_packets", "exit_cwnd_bdp", "exit_cause")
+_EXIT_MEASURES = ("exit_cwnd_packets", "exit_cwnd_bdp", "exit_cause")
 
 
 @dataclass(frozen=True)
-class StateOfExperiment:
+class ExperimentState:
     name: str
     made: int
     of: int
@@ -69,7 +69,7 @@ class GroupState:
 
 
 @dataclass(frozen=True)
-class RunUnderway:
+class RunState:
     experiment: str
     run: str
     algorithm: str
@@ -119,8 +119,8 @@ class State:
     """The contents of ``runs.json``."""
 
     phases: tuple[str, ...]
-    experiments: list[StateOfExperiment]
-    underway: list[RunUnderway]
+    experiments: list[ExperimentState]
+    underway: list[RunState]
     finished: list[FinishedRun]
 
 
@@ -139,21 +139,21 @@ class LiveState:
     def state(self) -> State:
         """The current state; ``underway`` is as of the watch's last look, ``finished`` has the newest first."""
         self._look_for_finished()
-        held = held_experiments(self._runs, self._cache)
+        held = locked_experiments(self._runs, self._cache)
         return State(
             PHASES,
             [
-                StateOfExperiment(each.path.name, each.made, each.of, each.building, self._queues.of(each.path))
+                ExperimentState(each.path.name, each.made, each.of, each.building, self._queues.of(each.path))
                 for each in held
             ],
-            [_underway(live) for live in self._watch.underway],
+            [_run_state(live) for live in self._watch.underway],
             [shown for shown in self._finished.values() if shown][::-1],
         )
 
     def _look_for_finished(self) -> None:
         """Find the runs whose run.json was written since the server began; skip unreadable ones."""
         found = []
-        for file in self._records_of_changed():
+        for file in self._changed_records():
             run = file.parent
             if run in self._finished or run.name.startswith(PARTIAL):
                 continue
@@ -169,12 +169,11 @@ class LiveState:
             except (HowdahError, OSError, KeyError):
                 continue
         for run in list(self._finished)[: max(0, len(self._finished) - _MOST_FINISHED)]:
-            self._finished[run] = None  # known, and no longer shown
+            self._finished[run] = None  # keep it known, but no longer show it
         self._finished = {run: shown for run, shown in self._finished.items() if run.exists()}
 
-    def _records_of_changed(self) -> Iterator[Path]:
-        """Yield the run.json files of experiments that changed since the server began; others may have thousands of
-        runs."""
+    def _changed_records(self) -> Iterator[Path]:
+        """Yield the run.json files of experiments changed since the server began; others may have thousands of runs."""
         for experiment in self._runs.glob("*/"):
             try:
                 if experiment.is_symlink() or experiment.stat().st_mtime < self._began_s:
@@ -184,9 +183,9 @@ class LiveState:
             yield from experiment.glob("*/run.json")
 
 
-def _underway(live: LiveRun) -> RunUnderway:
+def _run_state(live: LiveRun) -> RunState:
     where, path = live.position(), live.plan.path
-    return RunUnderway(
+    return RunState(
         live.run.experiment,
         live.run.name,
         live.run.algorithm,
@@ -204,7 +203,7 @@ def _underway(live: LiveRun) -> RunUnderway:
     )
 
 
-def _flow(each: FlowSoFar, trace: AckTrace, path: PlannedPath) -> FlowState:
+def _flow(each: TracedFlow, trace: AckTrace, path: PlannedPath) -> FlowState:
     left = each.exit
     return FlowState(
         each.flow.name,
@@ -220,30 +219,28 @@ def _flow(each: FlowSoFar, trace: AckTrace, path: PlannedPath) -> FlowState:
         if left
         else None,
         trace.step_ns / 1e9,
-        _until_now(each.cwnd, each, trace),
-        _until_now(each.srtt_ms, each, trace),
-        _until_now(each.acks_per_second(trace.step_ns), each, trace),
+        _up_to_now(each.cwnd, each, trace),
+        _up_to_now(each.srtt_ms, each, trace),
+        _up_to_now(each.acks_per_second(trace.step_ns), each, trace),
     )
 
 
-def _group(each: GroupSoFar, trace: AckTrace) -> GroupState:
-    course = _until_now(each.acks_per_second(trace.step_ns), each, trace)
-    return GroupState(each.name, each.acks, len(each.begun), len(each.members), trace.step_ns / 1e9, course)
+def _group(each: TracedGroup, trace: AckTrace) -> GroupState:
+    history = _up_to_now(each.acks_per_second(trace.step_ns), each, trace)
+    return GroupState(each.name, each.acks, len(each.begun), len(each.members), trace.step_ns / 1e9, history)
 
 
-def _until_now(course: Reals, each: FlowSoFar | GroupSoFar, trace: AckTrace) -> list[float | None]:
-    """The steps up to the newest ACK."""
-    reached = min(len(course), each.time_ns // trace.step_ns + 1) if each.acks else 0
-    return [None if math.isnan(value) else round(float(value), 3) for value in course[:reached]]
+def _up_to_now(history: Reals, each: TracedFlow | TracedGroup, trace: AckTrace) -> list[float | None]:
+    reached = min(len(history), each.time_ns // trace.step_ns + 1) if each.acks else 0
+    return [None if math.isnan(value) else round(float(value), 3) for value in history[:reached]]
 
 
 def _finished(directory: RunDirectory) -> FinishedRun:
-    """A finished run, as analysed."""
     (run,) = read_results(directory.path, lambda _text: None).runs
     rows = {(row.flow, row.metric): row.value for row in run.metrics}
     alone = [flow for flow in (run.plan.flows if run.plan else []) if flow.group is None]
     exits = [
-        FinishedExit(flow.name, after, *(rows.get((flow.id, name)) for name in _OF_EXIT))
+        FinishedExit(flow.name, after, *(rows.get((flow.id, name)) for name in _EXIT_MEASURES))
         for flow in alone
         if (after := rows.get((flow.id, "exit_time_s"))) is not None
     ]

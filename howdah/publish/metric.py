@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PREFIX = "howdah_"
-LIVE_JOB, NODE_JOB, RESULTS_JOB = "howdah-live", "node", "howdah-results"  # of what a server scrapes
+LIVE_JOB, NODE_JOB, RESULTS_JOB = "howdah-live", "node", "howdah-results"  # job labels of scraped series
 
 
 @dataclass(frozen=True)

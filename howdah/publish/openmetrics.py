@@ -19,7 +19,7 @@ from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 from howdah.record.sample import Float64, Int64, sample_run
 
-_EXACT = 1e15  # below it every whole number is exact and is written as one
+_EXACT = 1e15  # floats below this are exact integers and written as such
 
 
 def run_labels(run: Run) -> dict[str, str]:
@@ -41,7 +41,7 @@ def flow_labels(plan: Plan, flow: int) -> dict[str, str]:
     Raises HowdahError if the plan has no such flow: the id comes from a table, which may be damaged.
     """
     flows = plan.flows
-    if 0 < flow <= len(flows) and flows[flow - 1].id == flow:  # as in every plan of howdah's own
+    if 0 < flow <= len(flows) and flows[flow - 1].id == flow:  # ids count from 1 in every plan that howdah compiles
         return {"flow": flows[flow - 1].name, "number": str(flow)}
     for place, each in enumerate(flows, start=1):
         if each.id == flow:
@@ -55,8 +55,7 @@ def start_ms(run: Run) -> int:
 
 
 def end_ms(run: Run) -> int:
-    """The host time that corresponds to the run's end, in milliseconds since 1970; summaries have their only sample
-    there."""
+    """The host time of the run's end, in milliseconds since 1970; summaries have their only sample there."""
     return start_ms(run) + (run.plan.duration_us // 1000 if run.plan else 0)
 
 
@@ -136,7 +135,6 @@ def _of_row(run: Run, row: MetricRow) -> dict[str, str]:
 
 
 def _series(name: str, labels: dict[str, str]) -> str:
-    """A metric's name with its labels."""
     inner = ",".join(f'{label}="{_escaped(value)}"' for label, value in sorted(labels.items()))
     return f"{name}{{{inner}}}"
 
@@ -171,7 +169,7 @@ def summary_metric(measure: str, unit: str) -> tuple[PublishedMetric, float]:
     becomes ``howdah_exit_quantity_seconds``.
     """
     known = known_metrics().get(measure)
-    if known is not None and known.is_by_cause and unit:  # part of the name, since a metric has one unit
+    if known is not None and known.is_by_cause and unit:  # a metric has one unit, so it joins the name
         suffixes = {each.name: each.suffix for each in UNITS}
         full = measure + suffixes.get(unit, f"_{unit}")
     else:

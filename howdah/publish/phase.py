@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of experiments and runs: what is done, failed, in progress and waiting. Read from disk alone, without asking
-any process."""
+"""Progress of experiments and runs (done, failed, in progress, waiting), read from disk without asking any process."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from howdah.record.index import IndexedRun, read_index
 from howdah.record.run import read_record
 from howdah.record.verdict import read_verdict
 
-# In order. The first two are the engine's, those up to "collect" the agent's, the others are stages of the analysis.
+# In order: two phases of the engine, those of the agent up to "collect", then the stages of the analysis.
 PHASES = (
     *("prepare", "boot", "setup", "calibrate-before", "flows", "quiesce", "calibrate-after", "collect"),
     *("ingest", "measure", "judge", "conclude"),
@@ -39,20 +38,20 @@ class Position:
 
 def position(directory: RunDirectory) -> Position:
     """The position of a run in progress."""
-    said = _said(directory.raw / "progress.json")
-    if said is None:
+    reported = _reported(directory.raw / "progress.json")
+    if reported is None:
         return Position("boot" if directory.console.exists() else "prepare")
-    if said.phase != "done":
-        return said
-    return Position(_analysis_phase(directory), said.time_us, said.of_us)
+    if reported.phase != "done":
+        return reported
+    return Position(_analysis_phase(directory), reported.time_us, reported.of_us)
 
 
-def _said(file: Path) -> Position | None:
+def _reported(file: Path) -> Position | None:
     try:
         value = read_json(file)
         return Position(str(value["phase"]), int(value["time_us"]), int(value["of_us"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # not there yet
+        return None  # not written yet
 
 
 def _analysis_phase(directory: RunDirectory) -> str:
@@ -73,7 +72,7 @@ class ExperimentPhase:
     building: tuple[str, ...]
 
 
-def held_experiments(runs: Path, cache: Path) -> list[ExperimentPhase]:
+def locked_experiments(runs: Path, cache: Path) -> list[ExperimentPhase]:
     """The experiments whose lock is held. Taken from the kernel's list: trying a lock could make a command fail."""
     holders = _flock_holders()
     found = []
@@ -86,7 +85,7 @@ def held_experiments(runs: Path, cache: Path) -> list[ExperimentPhase]:
             continue
         holder = holders.get((os.major(state.st_dev), os.minor(state.st_dev), state.st_ino))
         if holder is not None:
-            made, of = _cells(lock.parent)
+            made, of = _made_and_total(lock.parent)
             found.append(ExperimentPhase(lock.parent, made, of, _building(cache, holder)))
     return found
 
@@ -106,7 +105,7 @@ def _flock_holders() -> dict[tuple[int, int, int], int]:
     return found
 
 
-def _cells(experiment: Path) -> tuple[int, int]:
+def _made_and_total(experiment: Path) -> tuple[int, int]:
     try:
         cells = read_json(experiment / "experiment.json")["cells"]
         return sum((experiment / str(cell["run"]) / "run.json").exists() for cell in cells), len(cells)
@@ -146,7 +145,7 @@ class _Made:
 class Queues:
     """Reads each finished run only once, so that it is fast enough for a scrape a second."""
 
-    _made: dict[tuple[Path, int], _Made] = field(default_factory=dict)  # by the time at which run.json was written
+    _made: dict[tuple[Path, int], _Made] = field(default_factory=dict)  # by run directory and mtime of run.json
 
     def of(self, experiment: Path) -> Queue | None:
         """The queue of an experiment; None until experiment.json lists its runs."""
@@ -174,7 +173,7 @@ class Queues:
             len(begun),
             len(waiting),
             [name for name, _kind in waiting[:_MOST_NAMES]],
-            _left(waiting, begun, walls),
+            _remaining_s(waiting, begun, walls),
         )
 
     def _of_run(self, run: Path) -> _Made | None:
@@ -198,7 +197,7 @@ def _kind(cell: IndexedRun) -> str:
     return json.dumps([cell.algorithm, axes], sort_keys=True)
 
 
-def _left(waiting: list[tuple[str, str]], begun: list[str], walls: dict[str, list[float]]) -> float | None:
+def _remaining_s(waiting: list[tuple[str, str]], begun: list[str], walls: dict[str, list[float]]) -> float | None:
     """Estimate the wall time until all runs are made, with as many at once as now; None before the first run is made. A
     run takes the median time of its repetitions, else of all runs; a run in progress needs half of that."""
     every = [wall for of_kind in walls.values() for wall in of_kind]

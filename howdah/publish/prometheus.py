@@ -24,7 +24,7 @@ from howdah.scratch import scratch
 _USER = "howdah"
 _LIBRARIES = ("libcrypt.so.1", "libcrypt.so.2")
 _ALPHABET = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_ROUNDS = "$2b$04$"  # the fewest: nobody guesses 256 bits
+_ROUNDS = "$2b$04$"  # the least cost: a random password of 256 bits cannot be guessed
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ PACKAGE = "prometheus"
 _FETCH_LIMIT_S = 600
 _STACK = re.compile(r"goroutine \d+|runtime stack:$")
 _CRASH = re.compile(r"(?:fatal error|panic|runtime): (?P<why>.+)")
-# Without a network it shall say so soon.
+# Fail soon without a network.
 _APT_OPTIONS = ("--quiet", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=15")
 
 
@@ -128,10 +128,10 @@ def fetch() -> Prometheus:
     Raises PrometheusUnavailableError, which says what failed and what to do instead.
     """
     remedy = "Install prometheus and promtool, or set $HOWDAH_PROMETHEUS to their directory."
-    return fetched(PACKAGE, find, remedy)
+    return find_or_unpack(PACKAGE, find, remedy)
 
 
-def fetched(package: str, find_it: Callable[[], Program | None], remedy: str) -> Program:
+def find_or_unpack(package: str, find_it: Callable[[], Program | None], remedy: str) -> Program:
     """Return what ``find_it`` finds, after unpacking its package into the cache if necessary. Raises
     PrometheusUnavailableError; ``remedy`` is the hint for a machine without apt."""
     if found := find_it():
@@ -144,10 +144,10 @@ def fetched(package: str, find_it: Callable[[], Program | None], remedy: str) ->
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with (target.parent / f".lock-{package}").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # a second command waits and uses what the first one fetched
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a second command waits, then uses what the first one fetched
             if found := find_it():
                 return found
-            for stale in target.parent.glob(f".{package}-*"):  # of commands that were killed: the lock is ours
+            for stale in target.parent.glob(f".{package}-*"):  # left by killed commands: this one holds the lock
                 shutil.rmtree(stale, ignore_errors=True)
             with scratch(f".{package}-", target.parent) as place:
                 _unpack(package, place, target)
@@ -186,15 +186,15 @@ def _call(command: list[str], directory: Path, package: str, hint: str) -> None:
     except subprocess.TimeoutExpired as error:
         raise PrometheusUnavailableError(f"'{command[0]}' did not end in {_FETCH_LIMIT_S} s", hint=hint) from error
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        reason = said[-1] if said else f"status {done.returncode}"
+        output = (done.stderr or done.stdout).strip().splitlines()
+        reason = output[-1] if output else f"status {done.returncode}"
         raise PrometheusUnavailableError(f"'{command[0]}' failed to get the package {package}: {reason}", hint=hint)
 
 
-def complaint_of(text: str) -> str:
+def failure_reason(text: str) -> str:
     """Why a Go program ended. Of a crash only the first line, because the stack traces help only its authors."""
     lines = text.strip().splitlines()
     if not any(_STACK.match(line) for line in lines):
         return text.strip() or "it said nothing"
-    said = next((match["why"] for line in lines if (match := _CRASH.match(line))), lines[0])
-    return f"it crashed: {said} (a limit of this shell may be too low: ulimit -a)"
+    first = next((match["why"] for line in lines if (match := _CRASH.match(line))), lines[0])
+    return f"it crashed: {first} (a limit of this shell may be too low: ulimit -a)"

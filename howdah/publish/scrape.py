@@ -31,8 +31,8 @@ from howdah.publish.guard import LOOPBACK
 from howdah.publish.live_state import LiveState
 from howdah.publish.metric import END, INFO, LIVE_JOB, NODE_JOB, RESULTS_JOB, Families, MetricSamples, PublishedMetric
 from howdah.publish.openmetrics import end_ms, results
-from howdah.publish.prometheus import Password, PrometheusUnavailableError, fetched, new_password
-from howdah.publish.server import Live, free_port
+from howdah.publish.prometheus import Password, PrometheusUnavailableError, find_or_unpack, new_password
+from howdah.publish.server import ServerSetup, free_port
 from howdah.publish.sweep import sweep_families
 from howdah.publish.underway import Watch
 from howdah.record.result import Run
@@ -43,7 +43,6 @@ _STOP_LIMIT_S = 10.0
 
 
 def find() -> Path | None:
-    """The program in the cache or in PATH."""
     cached = cache_root() / PACKAGE / "usr" / "bin" / PACKAGE
     if os.access(cached, os.X_OK):
         return cached
@@ -53,7 +52,7 @@ def find() -> Path | None:
 
 def fetch() -> Path:
     """Find the program, or unpack its package into the cache. Raises PrometheusUnavailableError."""
-    return fetched(PACKAGE, find, "Install it as node_exporter in PATH.")
+    return find_or_unpack(PACKAGE, find, "Install it as node_exporter in PATH.")
 
 
 @contextmanager
@@ -82,23 +81,23 @@ def node_exporter(program: Path, directory: Path) -> Iterator[tuple[str, Passwor
 
 INTERVAL_S = 1
 RULES = REPORTS / "dashboard" / "rules.yaml"
-# Scraped values are a second apart: each holds until the next two are missing.
+# Scrapes are a second apart: a value stays valid until two scrapes are missing.
 LOOKBACK = "2500ms"
 TARGET_JOB = "howdah-exporter"
 _TARGET = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
 
 
 @contextmanager
-def scrape_results(finished: Finished) -> Iterator[Live]:
+def scrape_results(finished: Finished) -> Iterator[ServerSetup]:
     """Serve the results of finished runs for the length of a ``with`` block, and yield how to scrape them."""
     with endpoint(finished.families, lambda: finished.stamp) as served:
-        yield Live(configuration({RESULTS_JOB: [served.address]}), LOOKBACK)
+        yield ServerSetup(configuration({RESULTS_JOB: [served.address]}), LOOKBACK)
 
 
 @contextmanager
 def scrape(
     runs: Path, directory: Path, targets: tuple[str, ...], say: Callable[[str], None], finished: Finished | None = None
-) -> Iterator[Live]:
+) -> Iterator[ServerSetup]:
     """Start all targets and write the page into ``directory``; everything ends with the ``with`` block.
 
     Without a node_exporter the machine's own metrics are missing, and a message says why.
@@ -132,7 +131,7 @@ def scrape(
             jobs[RESULTS_JOB] = [results.address]
         if targets:
             jobs[TARGET_JOB] = list(targets)
-        yield Live(configuration(jobs, passwords), LOOKBACK, assets)
+        yield ServerSetup(configuration(jobs, passwords), LOOKBACK, assets)
 
 
 def configuration(jobs: dict[str, list[str]], passwords: Mapping[str, Password] = MappingProxyType({})) -> str:
@@ -163,8 +162,8 @@ def configuration(jobs: dict[str, list[str]], passwords: Mapping[str, Password] 
     )
 
 
-MOST_SERIES = 5000  # of summaries, which Prometheus reads every second
-_OF_EVERY_RUN = (INFO[0], END)
+MOST_SERIES = 5000  # summary series, all of which Prometheus reads every second
+_KEPT_OF_EVERY_RUN = (INFO[0], END)
 
 
 class Finished:
@@ -187,7 +186,7 @@ class Finished:
         known: dict[str, PublishedMetric] = {}
         for night in last:
             for metric, samples in _of_night((night / SAMPLES).read_text(encoding="utf-8")).items():
-                # A name has one family, whatever words an older howdah had for it.
+                # One family per name, even if an older howdah described it differently.
                 found.setdefault(known.setdefault(metric.name, metric), []).extend(samples)
         with self._lock:
             self._key, self._families, self.stamp = key, found, object()
@@ -208,9 +207,9 @@ def _newest(runs: list[Run]) -> Families:
     room = MOST_SERIES
     for run in runs:
         of_run = results([run])
-        room -= sum(len(samples) for metric, samples in of_run.items() if metric not in _OF_EVERY_RUN)
+        room -= sum(len(samples) for metric, samples in of_run.items() if metric not in _KEPT_OF_EVERY_RUN)
         for metric, samples in of_run.items():
-            if room >= 0 or metric in _OF_EVERY_RUN:
+            if room >= 0 or metric in _KEPT_OF_EVERY_RUN:
                 found.setdefault(metric, []).extend(samples)
     return found
 

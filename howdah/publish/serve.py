@@ -27,7 +27,7 @@ from howdah.work.results import read_results
 
 _LOG = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 30.0
-_TOLD_EVERY_S = 5.0  # how far the first import is
+_PROGRESS_EVERY_S = 5.0  # interval of progress messages during the first import
 
 
 def experiments(runs: Path) -> Iterator[Path]:
@@ -55,10 +55,10 @@ class Importer:
         """
         count, found = 0, list[Run]()
         paths = list(experiments(self.runs))
-        told = time.monotonic()
+        reported_s = time.monotonic()
         for number, path in enumerate(paths):
-            if time.monotonic() - told >= _TOLD_EVERY_S:
-                told = time.monotonic()
+            if time.monotonic() - reported_s >= _PROGRESS_EVERY_S:
+                reported_s = time.monotonic()
                 say(f"importing runs: {number} of {counted(len(paths), 'experiment')}")
             try:
                 experiment = read_results(path, _LOG.warning)
@@ -109,7 +109,7 @@ def serve(
         count, total = (0, 0) if live else importer.look(say)
         if not total and not live:
             raise HowdahError("there are no runs to serve", where=str(runs), hint="Make one with 'howdah run PROFILE'.")
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # a command hears it already
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # else the command handles it already
             signal.signal(signal.SIGTERM, _interrupt)
         try:
             finished = importer.finished

@@ -2,8 +2,7 @@
 """A real Prometheus on loopback that ends with the process that started it, however that process ends; a proxy in front
 of it, which rejects what guard.py rejects and forwards the rest; and instant and range queries.
 
-The proxy is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself requires a password
-that only this process knows.
+The proxy is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself requires a password.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from pathlib import Path
 import numpy as np
 
 from howdah.errors import HowdahError
-from howdah.publish.guard import LOOPBACK, FewAtOnce, refusal
-from howdah.publish.prometheus import Password, Prometheus, PrometheusUnavailableError, complaint_of, new_password
+from howdah.publish.guard import LOOPBACK, LimitedThreading, refusal
+from howdah.publish.prometheus import Password, Prometheus, PrometheusUnavailableError, failure_reason, new_password
 from howdah.record.sample import Float64, Int64
 
 # Blocks of old runs must survive: the default of 15 days would delete them at the first compaction.
@@ -106,7 +105,7 @@ class Server:
         """The server's last error, or else its last line of output."""
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
         errors = [line for line in text.splitlines() if "level=error" in line]
-        return (errors or complaint_of(text).splitlines())[-1]
+        return (errors or failure_reason(text).splitlines())[-1]
 
     def stop(self) -> None:
         """End the server with SIGTERM, then with SIGKILL."""
@@ -121,7 +120,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Live:
+class ServerSetup:
     """What a server does besides serving its blocks: ``configuration`` says what it scrapes, ``lookback`` how long a
     scraped value is valid, and ``assets`` is an optional directory that it serves below /user/."""
 
@@ -130,8 +129,8 @@ class Live:
     assets: Path | None = None
 
 
-def start(prometheus: Prometheus, data: Path, live: Live | None = None, front_port: int | None = None) -> Server:
-    """Start a server on the blocks in ``data``, which it will write to, and wait until it answers. ``front_port`` is
+def start(prometheus: Prometheus, data: Path, live: ServerSetup | None = None, proxy_port: int | None = None) -> Server:
+    """Start a server on the blocks in ``data``, which it will write to, and wait until it answers. ``proxy_port`` is
     the port of its proxy.
 
     Call it from the main thread and keep that thread: the kernel kills the server when the thread that started it ends.
@@ -153,12 +152,12 @@ def start(prometheus: Prometheus, data: Path, live: Live | None = None, front_po
         f"--query.lookback-delta={live.lookback if live else LOOKBACK}",
         f"--web.listen-address={LOOPBACK}:{port}",
         f"--web.config.file={web}",
-        f"--web.external-url=http://{LOOPBACK}:{front_port or port}/",
-        "--web.cors.origin=null",  # its default lets every page of the web read its answers
+        f"--web.external-url=http://{LOOPBACK}:{proxy_port or port}/",
+        "--web.cors.origin=null",  # the default lets any web page read the answers
         *([f"--web.user-assets={live.assets}"] if live and live.assets else []),
     ]
     environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
-    environment["TMPDIR"] = str(data)  # what it leaves there when it is killed goes with the rest
+    environment["TMPDIR"] = str(data)  # removed with the directory even if the server is killed
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=data, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
@@ -173,7 +172,9 @@ def start(prometheus: Prometheus, data: Path, live: Live | None = None, front_po
 
 
 @contextmanager
-def running(prometheus: Prometheus, data: Path, port: int | None = None, live: Live | None = None) -> Iterator[Server]:
+def running(
+    prometheus: Prometheus, data: Path, port: int | None = None, live: ServerSetup | None = None
+) -> Iterator[Server]:
     """Run a server and its proxy at ``port`` for the length of a ``with`` block."""
     if port is None:
         port = free_port()
@@ -181,7 +182,7 @@ def running(prometheus: Prometheus, data: Path, port: int | None = None, live: L
         require_port(port)
     server = start(prometheus, data, live, port)
     try:
-        with fronted(Front(port, server.own_port, server.password.authorization)):
+        with serving(FilterProxy(port, server.own_port, server.password.authorization)):
             server.port = port
             yield server
     finally:
@@ -199,17 +200,17 @@ def queried(prometheus: Prometheus, data: Path) -> Iterator[Client]:
 
 
 _REQUEST_LIMIT_S = 10.0
-_ANSWER_LIMIT_S = 150.0  # a query may take 120
-_MOST_BYTES = 2**20  # of a request's body: a query is a few lines
-_OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "authorization"}
+_ANSWER_LIMIT_S = 150.0  # a query may take 120 s
+_MOST_BYTES = 2**20  # most bytes of a request's body; a query is a few lines
+_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "authorization"}
 
 
-class Front(FewAtOnce, http.server.HTTPServer):
-    """The proxy. ``inner`` is the port of Prometheus, ``authorization`` the header it requires. Raises OSError."""
+class FilterProxy(LimitedThreading, http.server.HTTPServer):
+    """The proxy. ``upstream_port`` is Prometheus' port, ``authorization`` the header it requires. Raises OSError."""
 
-    def __init__(self, port: int, inner: int, authorization: str) -> None:
-        self.inner, self.authorization = inner, authorization
-        super().__init__((LOOPBACK, port), _Passing)
+    def __init__(self, port: int, upstream_port: int, authorization: str) -> None:
+        self.upstream_port, self.authorization = upstream_port, authorization
+        super().__init__((LOOPBACK, port), _ProxyHandler)
 
     def server_bind(self) -> None:
         """Bind without http.server's look-up of the host name, which may wait for a name server."""
@@ -217,9 +218,9 @@ class Front(FewAtOnce, http.server.HTTPServer):
         self.server_name, self.server_port = LOOPBACK, int(self.socket.getsockname()[1])
 
 
-class _Passing(http.server.BaseHTTPRequestHandler):
+class _ProxyHandler(http.server.BaseHTTPRequestHandler):
     timeout = _REQUEST_LIMIT_S
-    server: Front
+    server: FilterProxy
 
     def handle(self) -> None:
         """Handle requests. A client that disconnects early is not an error."""
@@ -228,16 +229,16 @@ class _Passing(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if (refused := refusal(self.headers, LOOPBACK, self.server.server_port)) is not None:
-            self._say(*refused)
+            self._respond(*refused)
             return
         try:
             length = int(self.headers.get("Content-Length") or 0)
         except ValueError:
             length = -1
         if not 0 <= length <= _MOST_BYTES:
-            self._say(413, "this request is too large")
+            self._respond(413, "this request is too large")
             return
-        self._pass_on(self.rfile.read(length) if length else None)
+        self._forward(self.rfile.read(length) if length else None)
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -245,27 +246,27 @@ class _Passing(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.do_GET()
 
-    def _pass_on(self, body: bytes | None) -> None:
-        sent = {name: value for name, value in self.headers.items() if name.lower() not in _OF_ONE_CONNECTION}
-        sent["Host"] = f"{LOOPBACK}:{self.server.inner}"
+    def _forward(self, body: bytes | None) -> None:
+        sent = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
+        sent["Host"] = f"{LOOPBACK}:{self.server.upstream_port}"
         sent["Authorization"] = self.server.authorization
-        connection = http.client.HTTPConnection(LOOPBACK, self.server.inner, timeout=_ANSWER_LIMIT_S)
+        connection = http.client.HTTPConnection(LOOPBACK, self.server.upstream_port, timeout=_ANSWER_LIMIT_S)
         try:
             connection.request(self.command, self.path, body, sent)
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
-            self._say(502, f"prometheus does not answer: {error}")
+            self._respond(502, f"prometheus does not answer: {error}")
             return
         with contextlib.closing(connection):
             self.send_response(answer.status)
             for name, value in answer.getheaders():
-                if name.lower() not in _OF_ONE_CONNECTION | {"date", "server"}:
+                if name.lower() not in _HOP_BY_HOP | {"date", "server"}:
                     self.send_header(name, value)
             self.end_headers()
             with contextlib.suppress(http.client.HTTPException):
                 shutil.copyfileobj(answer, self.wfile)
 
-    def _say(self, status: int, text: str) -> None:
+    def _respond(self, status: int, text: str) -> None:
         body = f"{text}\n".encode()
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
@@ -278,7 +279,7 @@ class _Passing(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def fronted(front: Front) -> Iterator[None]:
+def serving(front: FilterProxy) -> Iterator[None]:
     """Serve from a thread for the length of a ``with`` block."""
     thread = threading.Thread(target=front.serve_forever, args=(0.05,), daemon=True)
     thread.start()
@@ -352,7 +353,6 @@ class Client:
         return answers
 
     def version(self) -> str:
-        """The server's version."""
         try:
             with self._opener.open(f"{self.url}/api/v1/status/buildinfo", timeout=_LIMIT_S) as answer:
                 return str(json.load(answer)["data"]["version"])

@@ -32,8 +32,8 @@ from howdah.record.sample import QUEUE, RECEIVER, SENDER
 from howdah.record.schema import INFINITE_SSTHRESH
 from howdah.running import is_running
 
-_TYPE, _DONE = slice(4, 6), NLMSG_DONE.to_bytes(2, "little")  # of the first netlink header of an answer
-_FRESH_S = 5.0  # a node whose readings ended this long ago shows none
+_TYPE, _DONE = slice(4, 6), NLMSG_DONE.to_bytes(2, "little")  # message type in the first netlink header of an answer
+_FRESH_S = 5.0  # a node is dropped when its last reading is older
 _UNLIMITED = 2**63 - 1024
 
 LIVE: tuple[PublishedMetric, ...] = (
@@ -53,7 +53,7 @@ LIVE: tuple[PublishedMetric, ...] = (
 )
 _CATALOGUE = {metric.name: metric for metric in (*SERIES, *LIVE)}
 
-# From this on a value means nothing.
+# A value from this limit on means "unlimited" or "unknown".
 _LIMITS = {"ssthresh_packets": INFINITE_SSTHRESH, "min_rtt_us": 0xFFFFFFFF}
 _SOCKET_COLUMNS = (
     *(each.column for each in (*SENDER, *RECEIVER)),
@@ -71,7 +71,7 @@ class Tail:
     path: Path
     clock: Callable[[], float] = time.monotonic
     _offset: int = 0
-    _latest: dict[int, tuple[float, int, int, bytes]] = field(default_factory=dict)  # seen, time, kind, answer
+    _latest: dict[int, tuple[float, int, int, bytes]] = field(default_factory=dict)  # (read at, time, kind, answer)
 
     def frames(self) -> Frames:
         """One frame for each node that was read lately. An incomplete frame waits."""
@@ -96,7 +96,7 @@ class Tail:
                 file.seek(self._offset)
                 new = file.read()
         except OSError:
-            return  # not there yet, or no longer: the run ended and its directory has another name
+            return  # not written yet, or the run ended and its directory was renamed
         at = 0
         while at + FRAME.size <= len(new):
             time_ns, length, node, kind = FRAME.unpack_from(new, at)
@@ -104,7 +104,7 @@ class Tail:
             if length > LARGEST_ANSWER or begin + length > len(new):
                 break
             answer = new[begin : begin + length]
-            if answer[_TYPE] != _DONE:  # the end of a dump is no reading
+            if answer[_TYPE] != _DONE:  # the end of a dump holds no reading
                 self._latest[node] = (self.clock(), time_ns, kind, answer)
             at = begin + length
         self._offset += at
@@ -122,10 +122,10 @@ class LiveRun:
         self._tails = {
             name: Tail(directory / "raw" / f"{name}.bin", clock) for name in ("tcp_info", "qdisc", "interface")
         }
-        # In virtual time seconds are not those of whoever looks: rates are told by the trace's own clock.
+        # Virtual seconds differ from those of the scrape, so rates are computed with the trace's own clock.
         self.trace = AckTrace(directory / "raw", self.plan) if self.plan.traits.exact_uptime else None
         self._flows = _flows_by_address(self.plan.flows)
-        self._delivered: dict[int, int] = {}  # a counter does not fall, also where the last segment was a short one
+        self._delivered: dict[int, int] = {}  # kept monotonic: a short last segment makes the estimate fall
         self._roles = {host.name: host.role for host in self.plan.hosts}
 
     def families(self) -> Families:
@@ -181,7 +181,7 @@ class LiveRun:
         _frames, records = self._parsed("tcp_info", tcp_info.locate, _SOCKET_COLUMNS)
         count = {"sender": 0, "receiver": 0}
         unacked, rtts = 0.0, []
-        arrived: dict[int, int] = {}  # at receivers that count segments; those that came twice count twice
+        arrived: dict[int, int] = {}  # bytes by flow, from receivers that count segments, duplicates included
         confirmed: dict[int, int] = {}
         for row, code in enumerate(records.identity.tolist()):
             found = self._flow_of(records.identities[code])
@@ -224,7 +224,7 @@ class LiveRun:
             ("receiver", (destination, source, source_port), destination_port),
         ):
             flows = self._flows.get(key, [])
-            # Where the kernel chose the sender's port, the plan's is not it: the rest tells a single flow as well.
+            # The kernel may have chosen another source port than the plan's; a single match of the rest is then enough.
             exact = [flow for flow in flows if str(flow.source_port) == port]
             if len(exact or flows) == 1:
                 return (exact or flows)[0], role
@@ -285,7 +285,7 @@ class Watch:
                     self._known[path] = LiveRun(path)
                 shown = self._known[path].families()
             except (HowdahError, OSError):
-                continue  # it is only being begun, or it has just ended
+                continue  # it is just starting, or it has just ended
             for metric, samples in shown.items():
                 found.setdefault(metric, []).extend(samples)
         return found

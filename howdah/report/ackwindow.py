@@ -53,9 +53,7 @@ def measured(run: Run, flow: int, name: str) -> object:
 
 
 def without_exit(run: Run, flow: Flow) -> str | None:
-    """Why the flow has no exit: ``flow1 did not leave slow start``. None unless metrics.json reports the exit as
-    missing.
-    """
+    """``flow1 did not leave slow start``: why the flow has no exit; None unless metrics.json reports it as missing."""
     for row in run.metrics:
         if row.flow == flow.id and row.metric == "exit_time_s" and row.value is None:
             why = row.why or "its exit has no time"

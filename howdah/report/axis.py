@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The axes along which the runs of a page differ: algorithm, kernel, experiment, engine, receiver, and every swept
-field."""
+"""The axes along which runs differ: algorithm, kernel, experiment, engine, receiver, and every swept field."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ def axes(experiments: list[Experiment], variants: Variants) -> list[RunAxis]:
 
 
 def _field(name: str) -> Callable[[Run], str]:
-    """A function that returns a run's value of the field, or, if the run lacks it, the traffic generator of its first
-    flow (``traffic``) or ABSENT."""
+    """A function that returns a run's value of the field, or, without it, its traffic generator or ABSENT."""
 
     def value(run: Run) -> str:
         usual = run.plan.flows[0].traffic if name == "traffic" and run.plan and run.plan.flows else ABSENT

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The band of a curve: the range of the curves of all repetitions, from least to greatest.
 
-Reports and paper figures draw one repetition as a line and this band behind it. The band is the envelope of all
-repetitions, so the line never leaves it. An interval of the median would need the median as its line, and no single
-repetition is the median.
+Reports and paper figures draw one repetition as a line and this band behind it. It is the envelope of all repetitions,
+so the line never leaves it. An interval of the median would need the median as its line, not a repetition.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from howdah.report.axis import RunAxis
 from howdah.report.codec import EncodedColumn, encode, scale_of
 from howdah.report.source import Curves
 
-_SAME = 1e-9  # of the largest value: closer than that, repetitions are one line
+_SAME = 1e-9  # fraction of the largest value below which repetitions count as one line
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def _alike(first: Float64, second: Float64) -> bool:
     return bool(np.allclose(first, second, rtol=0.0, atol=_SAME * largest, equal_nan=True))
 
 
-_VALUES = 200_000  # coded values that the bands of a page may have together
+_VALUES = 200_000  # most coded values of all bands of a page together
 _MOST_CELLS, _FEWEST_CELLS = 1500, 100
 
 
@@ -100,8 +99,8 @@ class _Key:
 
 @dataclass(frozen=True)
 class CodedBand:
-    """One band: the curve it belongs to, its number of repetitions, its time axis (first, step, count), and its lower
-    and upper values."""
+    """One band: its curve, its number of repetitions, its time axis (first, step, count), and its lower and upper
+    values."""
 
     at: list[int]
     series: str

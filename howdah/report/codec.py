@@ -3,8 +3,8 @@
 shape.
 
 A value is rounded to a multiple of ``scale``; the column holds differences between neighbours, zigzag-coded plus one,
-as variable-length integers of 7 bits a byte, in base64. Zero means *no value*. A cwnd trace takes about 1.5 characters
-a point.
+as variable-length integers of 7 bits a byte, in base64. Zero means *no value*. A cwnd trace takes 1.5 characters a
+point.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def extremes(values: Float64, points: int) -> Int64:
     return np.array(sorted(kept), dtype=np.int64)
 
 
-# Nothing the project measures is as small; it keeps the logarithm below defined.
+# Smaller than any measured value; keeps the logarithm below defined.
 _NOTHING = 1e-30
 
 

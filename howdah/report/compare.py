@@ -72,7 +72,7 @@ def _merged(experiments: list[Experiment]) -> list[Experiment]:
         key = (
             experiment.name,
             _experiment_directory(experiment),
-        )  # runs that belong to no experiment have names, and one home
+        )  # runs outside an experiment have their own name and share a parent directory
         known = found.get(key)
         if known is None:
             found[key] = experiment

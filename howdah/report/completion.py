@@ -21,9 +21,9 @@ from howdah.report.subject import Subject, places, sides
 
 _LONGER = ("takes {} as long as {}", "takes as long as {}")
 _TAIL = ("takes {} as long as {} until 95 % are done", "takes as long as {} until 95 % are done")
-_UNDONE = {True: "completes none of it", False: "does not complete it in the time of the run"}
+_UNDONE = {True: "completes none of it", False: "does not complete it within the run"}
 NOTHING_LOST = "No segment was retransmitted."
-_MOST_NAMES = 3  # flows and groups that get sentences
+_MOST_NAMES = 3  # most flows and groups that get sentences
 
 
 def is_transfer(subject: Subject) -> bool:
@@ -31,20 +31,20 @@ def is_transfer(subject: Subject) -> bool:
     return subject.of.has(DONE, DONE_MEDIAN) or DONE in subject.of.absent or DONE_MEDIAN in subject.of.absent
 
 
-def completion(subjects: list[Subject], beside: list[Subject]) -> list[str]:
+def completion(subjects: list[Subject], others: list[Subject]) -> list[str]:
     """Sentences on the transfers: completion times, the sides against each other, then losses. "Nothing was
-    retransmitted" is left out if a subject in ``beside`` had losses."""
+    retransmitted" is left out if a subject in ``others`` had losses."""
     names = list(dict.fromkeys(each.name for each in subjects))
     sentences = []
     for name in names[:_MOST_NAMES]:
         mine = [each for each in subjects if each.name == name]
-        sentences += _one(mine, f"{name}: " if len(names) > 1 else "")
+        sentences += _about_transfer(mine, f"{name}: " if len(names) > 1 else "")
     if len(names) > _MOST_NAMES:
         sentences.append(f"The table has {counted(len(names) - _MOST_NAMES, 'transfer')} more.")
-    return sentences + _losses(subjects, beside)
+    return sentences + _losses(subjects, others)
 
 
-def _one(mine: list[Subject], begin: str) -> list[str]:
+def _about_transfer(mine: list[Subject], begin: str) -> list[str]:
     metric = metric_of(mine)
     done = [each for each in mine if each.of.has(metric)]
     never = [f"{begin}{each.placed} {_UNDONE[each.is_group]}." for each in mine if not each.of.has(metric)]
@@ -58,12 +58,11 @@ def _one(mine: list[Subject], begin: str) -> list[str]:
         absolute = ""
     ratios = compare_with_first(done, Wording(metric, *_LONGER)) + compare_with_first(done, Wording(DONE_P95, *_TAIL))
     first, *rest = [*([absolute] if absolute else []), *ratios]
-    return [f"{begin}{first}", *rest, *_cut_short(done), *never[:MOST_NAMED]]
+    return [f"{begin}{first}", *rest, *_incomplete(done), *never[:MOST_NAMED]]
 
 
 def metric_of(mine: list[Subject]) -> str:
-    """The measure of completion time; the one without the clients' think time, which no sender can shorten, if it is
-    known."""
+    """The measure of completion time, if possible without the clients' think time, which no sender can shorten."""
     of_group = mine[0].is_group
     thought = DONE_THOUGHT_MEDIAN if of_group else DONE_THOUGHT
     if any(each.of.has(thought) for each in mine):
@@ -71,7 +70,7 @@ def metric_of(mine: list[Subject]) -> str:
     return DONE_MEDIAN if of_group else DONE
 
 
-def _what(each: Subject) -> str:
+def _subject_words(each: Subject) -> str:
     connections = each.of.median(CONNECTIONS)
     if not each.is_group:
         return (
@@ -92,13 +91,13 @@ def _at_one_place(done: list[Subject], metric: str) -> str:
     if len(done) > MOST_NAMED:
         order = sorted(done, key=lambda each: each.of.median(metric) or 0.0)
         shown = [order[0], order[-1]]
-    clauses = [f"in {each.of.quantity(metric)} with {each.side}{_tail(each, metric)}" for each in shown]
+    clauses = [f"in {each.of.quantity(metric)} with {each.side}{_p95_clause(each, metric)}" for each in shown]
     span = f", of {len(done)}" if len(done) > MOST_NAMED else ""
     span += ", think time apart" if metric in (DONE_THOUGHT, DONE_THOUGHT_MEDIAN) else ""
-    return f"{_what(done[0])} {_verb(done[0])} {'; '.join(clauses)}{span}."
+    return f"{_subject_words(done[0])} {_verb(done[0])} {'; '.join(clauses)}{span}."
 
 
-def _tail(each: Subject, metric: str) -> str:
+def _p95_clause(each: Subject, metric: str) -> str:
     last = each.of.quantity(DONE_P95) if metric == DONE_MEDIAN else ""
     return f", 95 % in {last}" if last else ""
 
@@ -110,32 +109,31 @@ def _over_places(done: list[Subject], metric: str) -> str:
     with_one = f"with {first.side} " if first.side else ""
     ends = [f"{each.of.quantity(metric)} ({each.place})" for each in (first, last)]
     if first.of.quantity(metric, spread=False) == last.of.quantity(metric, spread=False):
-        return (
-            f"{_what(first)} {_verb(first)} {with_one}in {ends[0].rpartition(' (')[0]} at each of {len(done)} points."
-        )
-    if len({_what(each) for each in done}) > 1:  # the size is what is swept
+        time = ends[0].rpartition(" (")[0]
+        return f"{_subject_words(first)} {_verb(first)} {with_one}in {time} at each of {len(done)} points."
+    if len({_subject_words(each) for each in done}) > 1:  # the size is swept
         return f"Over {len(done)} sweep points transfers {with_one}take {ends[0]} to {ends[1]}."
-    return f"{_what(first)} {_verb(first)} {with_one}in {ends[0]} to {ends[1]}."
+    return f"{_subject_words(first)} {_verb(first)} {with_one}in {ends[0]} to {ends[1]}."
 
 
-def _cut_short(done: list[Subject]) -> list[str]:
+def _incomplete(done: list[Subject]) -> list[str]:
     """Say where some connections did not complete, because the median covers only those that did."""
     short = [(each, share) for each in done if (share := each.of.median(DONE_SHARE)) is not None and share < 1]
     if not short:
         return []
     each, share = min(short, key=lambda item: item[1])
     more = f", and fewer than all at {len(short)} points" if len(short) > 1 else ""
-    return [f"With {each.placed} {significant(share * 100, DIGITS)} % of the connections are done at all{more}."]
+    return [f"With {each.placed} {significant(share * 100, DIGITS)} % of the connections complete{more}."]
 
 
-def _losses(subjects: list[Subject], beside: list[Subject]) -> list[str]:
+def _losses(subjects: list[Subject], others: list[Subject]) -> list[str]:
     counted_ones = [each for each in subjects if each.of.has(LOST, LOST_SHARE)]
     if not counted_ones:
         return []
     if not any(map(_has_lost, counted_ones)):
-        return [] if any(map(_has_lost, beside)) else [NOTHING_LOST]
+        return [] if any(map(_has_lost, others)) else [NOTHING_LOST]
     if len({each.name for each in counted_ones}) > 1:
-        return []  # the table has them
+        return []  # the table shows them
     metric = LOST_SHARE if counted_ones[0].is_group else LOST
     if len(places(counted_ones)) == 1 and len(counted_ones) <= MOST_NAMED:
         words = [f"with {each.side} {each.of.quantity(metric)}" for each in counted_ones]

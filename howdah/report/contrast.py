@@ -114,7 +114,6 @@ def _differing(subjects: list[Subject], metrics: list[str]) -> list[str]:
 
 
 def _median_repetition(mine: dict[int, float], other: dict[int, float]) -> int:
-    """The repetition with the median difference."""
     common = [each for each in mine if each in other]
     ordered = sorted(common or mine, key=lambda each: (mine[each] - other.get(each, 0.0), each))
     return ordered[(len(ordered) - 1) // 2]

@@ -18,7 +18,7 @@ from howdah.report.subject import Subject
 from howdah.report.tabular import Tabular, text
 
 HEADERS = ("B", "flow", "measure", "unit", "B", "A", "B − A", "B / A", "better")
-_MOST_POINTS = 12  # that a terminal shows
+_MOST_POINTS = 12  # most points shown in a terminal
 _RATIO_DIGITS = 3
 _SINGLE_PAIR = "one pair"
 
@@ -27,8 +27,8 @@ _SINGLE_PAIR = "one pair"
 class DifferenceRow:
     """A contrast as text in the unit shown; sides that count as equal have difference 0 and ratio 1.
 
-    ``difference_apart`` and ``ratio_apart`` are least and greatest for few pairs, else the 95 % interval; both are
-    empty if the pairs are equal. ``difference_apart`` says so if only one pair of several repetitions has the measure.
+    ``difference_spread`` and ``ratio_spread`` are least and greatest for few pairs, else the 95 % interval; both are
+    empty if the pairs are equal. ``difference_spread`` says so if only one pair of several repetitions has the measure.
     """
 
     of: Contrast
@@ -53,8 +53,7 @@ class DifferenceRow:
 
 
 def differences(subjects: list[Subject], metrics: Sequence[str] = ()) -> list[Contrast]:
-    """The contrasts of the given measures, or of all main ones, that are not 0 everywhere: for flows and groups first,
-    then for whole runs."""
+    """The contrasts of the given or all main measures that are not 0 everywhere, those of whole runs last."""
     whole: dict[tuple[str, str], Subject] = {}
     for each in subjects:
         whole.setdefault((each.side, each.place), replace(each, name="", of=each.whole))
@@ -87,8 +86,7 @@ def _spread_text(statistic: Statistic | None, factor: float) -> str:
 
 
 def difference_text(subjects: list[Subject], width: int | None = None) -> str:
-    """The measures that answer the profile at each point, for a terminal ``width`` columns wide; empty if there are no
-    two sides."""
+    """The measures that answer the profile at each point, for a terminal; empty if there are no two sides."""
     found = contrasts(*headline_measures(subjects))
     if not found:
         return ""
@@ -141,10 +139,10 @@ class PairedRow(FilePart):
     others: float = Field(description="median of the other")
     difference: float = Field(description="median of the pairs' differences, side - other")
     difference_low: float | None = Field(
-        description="least of fewer than six pairs, else the median's 95 % interval begins here; null for equal pairs"
+        description="least of fewer than six pairs, else lower end of the median's 95 % interval; null for equal pairs"
     )
     difference_high: float | None
-    ratio: float | None = Field(description="median of side / other; null where one side alone is 0")
+    ratio: float | None = Field(description="median of side / other; null if only one side is 0")
     ratio_low: float | None
     ratio_high: float | None
     pairs: int = Field(description="0: no repetition is on both sides, so medians are compared")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cumulative distributions of a measure over the connections of a group or the repetitions of a transfer, as inline SVG
-without scripts."""
+"""Cumulative distributions of a measure over a group's connections or a transfer's repetitions, as inline SVG."""
 
 from __future__ import annotations
 
@@ -22,14 +21,17 @@ from howdah.report.plot.svg import panel_svg
 from howdah.report.plot.swept import place_words
 from howdah.report.variant import Variants
 
-# Measure of each connection, what the axis says, its unit in that of metrics.json, whether it is logarithmic.
+# (measure, axis label, factor to the unit shown, whether the axis is logarithmic)
 MEASURES = (
     ("completion_time_s", "completion time (s)", 1.0, True),
     ("retransmission_ratio", "segments that were retransmissions (%)", 100.0, False),
 )
-_LEAST_DECADE = 10  # below it, equal steps of a logarithmic axis look like a linear one with odd numbers
+_LEAST_DECADE = 10  # a logarithmic axis needs this ratio of its ends; else it looks linear with odd numbers
 _LEAST_CONNECTIONS = 5
-_WIDE, _NARROW = Size(1232, 274, "wide"), Size(340, 274, "narrow")  # as a page has them: letters have their size
+_WIDE, _NARROW = (
+    Size(1232, 274, "wide"),
+    Size(340, 274, "narrow"),
+)  # as on a page, so that letters are not scaled
 
 
 @dataclass(frozen=True)

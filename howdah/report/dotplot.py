@@ -16,23 +16,22 @@ from howdah.report.plot.scale import Scale, ticks
 from howdah.report.plot.style import Style, mark, styles
 from howdah.report.subject import Subject, sides
 
-MOST_ROWS = 40  # of more points those at equal steps are drawn, from the first to the last
-UNPLACED = "not swept"  # beside sweep points, a run of another experiment
+MOST_ROWS = 40  # most rows; of more points an even selection is drawn, first and last included
+UNPLACED = "not swept"  # row of a run of another experiment beside sweep points
 _DIGITS = 3
-_LEAST_SPAN = 1.25  # a scale that shows less makes equal things look different
+_LEAST_SPAN = 1.25  # least ratio that the scale spans to both sides of 1, so that equal values look equal
 _ROW, _TALL_ROW = 26, 46
 _HEAD, _FOOT = 58, 42
 _LETTER = 7.0
-_LINE = 14  # from one text of a row to the next
-_NUMBERS = 150  # pixels of a ratio with its spread
-_BOTH = 130  # of two numbers without a ratio, and the mark of their side
+_LINE = 14  # pixels from one text of a row to the next
+_NUMBERS = 150  # pixels for a ratio with its spread
+_BOTH = 130  # pixels for two numbers without a ratio, and the mark of their side
 _WIDTH, _NARROW = 1232, 340
 
 
 @dataclass(frozen=True)
 class DotPlot:
-    """The drawings, one wide, and a narrow one per measure; ``title`` says what is compared and ``note`` how to read
-    it."""
+    """The drawings, one wide and a narrow one per measure; ``title`` says what is compared, ``note`` how to read it."""
 
     title: str
     note: str
@@ -62,8 +61,7 @@ class _Panel:
 
 
 def dot_plot(subjects: list[Subject], linked: frozenset[str]) -> DotPlot | None:
-    """The plot of the measures that answer the profile; None if there is nothing to compare. ``linked`` names the runs
-    that the page can show."""
+    """The plot of the measures that answer the profile, or None; ``linked`` names the runs that the page can show."""
     shown, metrics = headline_measures(subjects)
     names = sides(shown)
     found = contrasts(shown, metrics)
@@ -108,8 +106,7 @@ def _note(names: list[str], found: list[Contrast], left_out: int) -> str:
 
 
 def _panel(rows: list[list[Contrast]], looks: dict[str, Style], *, has_numbers: bool) -> _Panel:
-    """A panel whose scale covers every dot, and the lines as far as four times the dots' largest distance from 1 (in
-    log)."""
+    """A panel whose scale covers every dot, and the lines as far as four times the dots' distance from 1 (in log)."""
     of = [each.of for row in rows for each in row if each.of.ratios]
     dots = [each.ratios.median for each in of if each.ratios and each.ratios.median > 0]
     reach = max([_LEAST_SPAN, *(max(dot, 1 / dot) for dot in dots)])
@@ -158,8 +155,7 @@ def _named(places: list[str]) -> list[str]:
 def _drawn(
     panel: _Panel, begin: float, end: float, pitch: float, linked: frozenset[str], *, tall: bool = False
 ) -> list[str]:
-    """Draw a panel between the pixels ``begin`` and ``end``. Tall rows have numbers above the line, others to the
-    right."""
+    """Draw a panel between two pixels. Tall rows have numbers above the line, others to the right."""
     beside = _NUMBERS if panel.has_numbers else _BOTH if panel.most_without_ratio else 0
     right = end - (0 if tall else beside)
     scale = Scale(panel.least, panel.most, begin + 8, right - 8, logarithmic=True)
@@ -182,8 +178,7 @@ def _title(metric: Metric) -> str:
 
 
 def _directions(panel: _Panel) -> tuple[str, str]:
-    """Labels for the left and right of 1: the side that is better there, or the side with less or more if neither is
-    better."""
+    """Labels left and right of 1: the better side there, or where the side has less and more if neither is better."""
     both = next(each for row in panel.rows for each in row)
     side = both.side if panel.has_numbers else "these"
     if panel.metric.worse == "either":
@@ -227,7 +222,6 @@ def _row(
 
 
 def _dot(each: Contrast, panel: _Panel, scale: Scale, y: float) -> str:
-    """The median ratio, on a line that spans the range of the pairs."""
     assert each.of.ratios is not None
     whisker = ""
     if (about := each.of.around) is not None:

@@ -12,9 +12,9 @@ from howdah.report.sequence import ACKED, MOST_OVERLAID, RETRANSMITTED, SENT, SE
 from howdah.series import drawn_series
 
 _SERIES = drawn_series()
-DECADE = 10  # by which the peaks of windows differ where their axis is logarithmic
-BEYOND_EXIT = 0.35  # of the time to the last exit: what a figure of the start-up shows behind it
-# Titles of the axes across.
+DECADE = 10  # the axis of windows is logarithmic if their peaks differ by this factor
+BEYOND_EXIT = 0.35  # a start-up figure extends beyond the last exit by this fraction of the time to it
+# Titles of the horizontal axes.
 ACROSS = {"time": "seconds from the start of the experiment", "exit": "seconds from the slow-start exit"}
 
 
@@ -88,5 +88,5 @@ FIGURES = [
     ),
 ]
 
-# Of experiments in which a sender has a processor.
+# For experiments in which a sender has a simulated processor.
 PROCESSOR_FIGURES = [_figure([name], "readings of the sender's processor") for name in ("processor", "waiting")]

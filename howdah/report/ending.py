@@ -28,21 +28,21 @@ def results(experiments: list[Experiment], source: Source) -> Table:
     return table(without_controls(experiments), summaries, Variants(experiments))
 
 
-def ending(results: Table, width: int | None = None, told: Collection[str] = ()) -> str:
+def ending(results: Table, width: int | None = None, explained: Collection[str] = ()) -> str:
     """The text that ends a command: the findings in sentences, as at the top of the report, then the table.
 
-    For many runs it has the sentences alone. ``told`` names runs whose failure the command itself already explained.
+    For many runs it has the sentences alone. ``explained`` names runs whose failure the command itself explained.
     """
     columns = min(width or _WIDTH, _WIDTH)
     words = "\n".join(textwrap.fill(sentence, columns, break_on_hyphens=False) for sentence in findings(results))
     if are_many(sum(block.total for _, blocks in results.points for block in blocks)):
         return f"{words}\n\nThe report has statistics of these runs, and each run by request."
-    return f"{words}\n\n{text_table(results, width, told)}"
+    return f"{words}\n\n{text_table(results, width, explained)}"
 
 
-def text_table(results: Table, width: int | None = None, told: Collection[str] = ()) -> str:
+def text_table(results: Table, width: int | None = None, explained: Collection[str] = ()) -> str:
     """The main measures as aligned text, one line per flow of a variant. Where repetitions differ, the next line has
-    their spread. Excluded runs follow, except those in ``told``.
+    their spread. Excluded runs follow, except those in ``explained``.
 
     A table wider than ``width`` is folded: the measures follow in parts that repeat the variants and flows.
     """
@@ -65,13 +65,13 @@ def text_table(results: Table, width: int | None = None, told: Collection[str] =
     if results.spread_words:
         text += folded(f"medians over n repetitions; below them, where they differ, {results.spread_words}", width)
     for name, verdict, why in results.left_out:
-        if name not in told:
+        if name not in explained:
             text += folded(f"left out: {name} ({verdict}{': ' + why if why else ''})", width, "  ", "")
     return "\n".join(text)
 
 
-LABELS = 3  # columns that say what a row is; they are repeated in every part
-_LEFT_ALIGNED = (0, 2)  # of them, those aligned to the left
+LABELS = 3  # leading columns that identify a row; repeated in every part
+_LEFT_ALIGNED = (0, 2)  # indices of the left-aligned columns
 _GAP = "  "
 
 
@@ -132,7 +132,7 @@ def _part(
             text += folded(line[0], width, "  ", "")
             continue
         if not any(line[index].strip() for index in columns):
-            continue  # its numbers are in other parts
+            continue  # all of its numbers are in other parts
         cells = [
             line[index].ljust(widths[index]) if index in _LEFT_ALIGNED else line[index].rjust(widths[index])
             for index in columns

@@ -17,16 +17,16 @@ from howdah.record.sample import shown_flows
 from howdah.record.schema import INFINITE_SSTHRESH, Reason, event, reason
 from howdah.report.ackwindow import flow_start_ns
 
-# Causes that no module tells of: howdah.measure.cause finds them.
+# Causes that no module reports; howdah.measure.cause infers them.
 _OTHER_CAUSES = {
-    OWN_CUT: "the algorithm cut its own window; TCP was in no recovery",
+    OWN_CUT: "the algorithm cut its own window while TCP was not in recovery",
     OWN_THRESHOLD: "the window reached a threshold that the algorithm had set",
     BBR_DRAIN: "the delivery rate stopped growing for three rounds",
-    PROBE_RTT: "BBR went to measure its least round-trip time, and did not return to its start-up",
-    RECEIVE_WINDOW: "no detector spoke; the receive window held the flow back",
-    SEND_BUFFER: "no detector spoke; the send buffer held the flow back",
-    APPLICATION: "no detector spoke; the application had nothing to send",
-    UNKNOWN: "neither a module, nor a counter, nor a cut window says why",
+    PROBE_RTT: "BBR probed for its minimum RTT and did not return to its start-up",
+    RECEIVE_WINDOW: "no detector acted;  the receive window held the flow back",
+    SEND_BUFFER: "no detector acted;  the send buffer held the flow back",
+    APPLICATION: "no detector acted;  the application had nothing to send",
+    UNKNOWN: "no module, counter or window cut shows why",
 }
 _MOST_ROWS = 100
 

@@ -19,15 +19,14 @@ from howdah.report.plot.swept import place_title
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
 
-_FAR = 20  # times the least share: beyond it the marks of a linear axis crowd at 0
+_FAR = 20  # the axis is logarithmic if its end exceeds the least share by this factor
 _MOST_ROWS_IN_ONE = 40
-_MOST_MARKS = 1500  # beyond which a page has the rows of variants alone
+_MOST_MARKS = 1500  # with more marks a page has only the arrangement by variant
 
 
 @dataclass(frozen=True)
 class ExitMark:
-    """Where one flow of one run left slow start. ``share`` is cwnd / BDP; ``variant`` is an index and selects the
-    colour."""
+    """Where one flow of one run left slow start; ``share`` is cwnd / BDP, ``variant`` an index for the colour."""
 
     share: float
     run: str
@@ -42,8 +41,7 @@ class ExitMark:
 
 @dataclass(frozen=True)
 class ExitRow:
-    """The exits of some runs. ``full`` is (BDP + buffer) / BDP; ``without`` says why flows have no exit, and is empty
-    if all have one."""
+    """The exits of some runs. ``full`` is (BDP + buffer) / BDP; ``without`` says why flows have no exit, if any."""
 
     label: str
     full: float
@@ -96,8 +94,7 @@ def arrangements(experiments: list[Experiment], variants: Variants, axes: list[R
 def _arranged(
     label: str, runs: list[Run], variants: Variants, common: list[RunAxis], axis: RunAxis | None
 ) -> Arrangement:
-    """Make the values of ``axis`` (None: the variants) the rows; each strip holds the runs that agree in the other
-    axes."""
+    """Make the values of ``axis`` (None: the variants) the rows; the runs of a strip agree in the other axes."""
     strips: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
         place = [place_title(each.name, each.value_of(run)) for each in common if each.value_of(run) != ABSENT]
@@ -152,10 +149,10 @@ def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
                 variant=variants.index(run),
             )
             marks.append(mark)
-    return ExitRow(label, full, marks, _without(runs) if absent else "")
+    return ExitRow(label, full, marks, _no_exit_words(runs) if absent else "")
 
 
-def _without(runs: list[Run]) -> str:
+def _no_exit_words(runs: list[Run]) -> str:
     failed = sum(run.status == "failed" for run in runs)
     if failed == len(runs):
         return "the run failed" if failed == 1 else f"all {failed} runs failed"
@@ -163,8 +160,7 @@ def _without(runs: list[Run]) -> str:
 
 
 def strip_ends(shares: list[float], most: float) -> tuple[float, float, bool]:
-    """Both ends of an axis of shares that reaches at least to ``most``, and whether it is logarithmic: it is if exits
-    would crowd at 0 on a linear one."""
+    """Both ends of an axis that reaches at least to ``most``, and whether it is logarithmic, lest exits crowd at 0."""
     most = max([most * 1.06, *(share * 1.04 for share in shares)])
     least = min((share for share in shares if share > 0), default=most)
     return (least / 1.3, most * 1.1, True) if least * _FAR < most else (0.0, most, False)
@@ -181,8 +177,7 @@ def scale_of(arranged: list[Arrangement]) -> StripScale:
 def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool = True, titled: bool = True) -> str:
     """Inline SVG: a line for each row from 0 to beyond BDP + buffer, a mark for each flow of each repetition.
 
-    ``named`` labels the limits and is off below another strip; ``titled`` labels the axis and is off above another
-    strip.
+    ``named`` labels the limits (not below another strip), ``titled`` the axis (not above another strip).
     """
     title = f"exit cwnd / BDP{', logarithmic' if scale.logarithmic else ''}" if titled else ""
     axis = PlotAxis(title, (scale.least, scale.most), scale.logarithmic)
@@ -200,7 +195,6 @@ def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool
 
 
 def _ground(row: ExitRow, canvas: RowCanvas, top: float) -> Iterator[str]:
-    """Shade the share that fits the path and the share that queues in the buffer."""
     for first, last, css in ((0.0, 1.0, "fits"), (1.0, row.full, "queues")):
         x, width = canvas.x.at(first), canvas.x.at(last) - canvas.x.at(first)
         yield f'<rect x="{x:.1f}" y="{top:g}" width="{width:.1f}" height="{canvas.pitch:g}" class="{css}"/>'
@@ -217,9 +211,9 @@ def _limits(rows: list[ExitRow], canvas: RowCanvas, *, named: bool) -> Iterator[
         begin = top - above if number == 0 else top + pitch * number
         yield line(at(row.full), begin, at(row.full), top + pitch * (number + 1), "limit")
     for share, name in names:
-        near = at(share) > canvas.x.last - 42  # a centred label would stick out of the drawing
+        near = at(share) > canvas.x.last - 42  # a centred label would extend beyond the drawing
         x, anchor = (canvas.x.last + 14, "end") if near else (at(share), "middle")
-        if share > 1 and x - at(1.0) < 62 and anchor == "middle":  # nor may it run into the other
+        if share > 1 and x - at(1.0) < 62 and anchor == "middle":  # it would overlap the other label
             x, anchor = at(1.0) + 20, "start"
         yield text(x, top - 11, name, "note", anchor)
 

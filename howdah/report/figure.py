@@ -130,8 +130,7 @@ class CodedRun:
 
 @dataclass(frozen=True)
 class PageData:
-    """Everything the figures draw: axes, variants, paths, runs and their coded columns, and the drawing rules from
-    howdah/report/drawn.py."""
+    """Everything the figures draw: axes, variants, paths, runs, coded columns, and the drawing rules of drawn.py."""
 
     across: dict[str, str]
     decade: int
@@ -202,7 +201,6 @@ def _figures(runs: list[Run]) -> list[PageFigure]:
 
 
 def _with_note(figure: PageFigure, runs: list[Run]) -> PageFigure:
-    """Give the goodput figure a note on how goodput was computed."""
     return replace(figure, note=goodput_words(runs)) if figure.id == "goodput" and runs else figure
 
 
@@ -284,7 +282,6 @@ def _coded_run(run: Run, curves: Curves, variants: Variants, budget: _Budget, at
 
 
 def _sequences(run: Run, flows: list[Flow]) -> Curves:
-    """The time-sequence curves of the flows, by series and flow."""
     found: Curves = {name: {} for name in SERIES}
     for flow in flows:
         for name, curve in sequence_curves(run, flow).items():
@@ -295,7 +292,7 @@ def _sequences(run: Run, flows: list[Flow]) -> Curves:
 def _coded_flow(
     run: Run, flow: Flow, left: WindowExit | None, curves: Curves, probe: pa.Table | None, most_acks: int
 ) -> CodedFlow:
-    """Encode a flow, which left slow start at ``left``; ``probe`` is the tcp_probe table of the run."""
+    """Encode a flow that left slow start at ``left``; ``probe`` is the run's tcp_probe table."""
     entry = CodedFlow(str(flow.id), flow.name)
     if events := slow_start_events(run, flow):
         entry.events = [
@@ -333,7 +330,6 @@ def _thinned(events: list[EventRow]) -> list[EventRow]:
 
 
 def _coded(curve: Curve, most: int) -> CodedCurve:
-    """Encode a curve, thinned to ``most`` points."""
     time, value, low = curve.time_ms, curve.value, curve.low
     if len(time) > most:
         kept = extremes(value, most)

@@ -13,7 +13,7 @@ from collections import Counter
 from howdah.algorithm import ALGORITHMS
 from howdah.number import listed
 from howdah.report.completion import completion, is_transfer
-from howdah.report.heldback import held_over
+from howdah.report.heldback import held_sentences
 from howdah.report.plot.swept import field_name
 from howdah.report.repeated import CAUSE, DETECTED, EXIT_PACKETS
 from howdah.report.startup import has_exit, has_start, startup
@@ -28,18 +28,23 @@ def findings(table: Table) -> list[str]:
     flows = [each for each in subjects if has_start(each)]
     if transfers and not any(has_exit(each) for each in flows):
         flows = [each for each in flows if not is_transfer(each)]
-    told = {id(each) for each in flows}
-    held = held_over([each for each in transfers if id(each) not in told], left=True)
+    started = {id(each) for each in flows}
+    held = held_sentences([each for each in transfers if id(each) not in started], left=True)
     others = [each for each in subjects if not is_transfer(each)]
-    sentences = [*completion(transfers, others), *held, *startup(flows), *acted(subjects), *without_effect(subjects)]
+    sentences = [
+        *completion(transfers, others),
+        *held,
+        *startup(flows),
+        *idle_detectors(subjects),
+        *without_effect(subjects),
+    ]
     if any(" … " in sentence for sentence in sentences):
         sentences.append(f"In brackets: {table.spread_words}.")
-    sentences += [*table.cautions, *_modelled(table), *_left_out(table)]
+    sentences += [*table.cautions, *_modelled(table), *_excluded(table)]
     return list(dict.fromkeys(sentences)) or ["No run has a number that says how the flows started."]
 
 
 def _modelled(table: Table) -> list[str]:
-    """Say which numbers come from a simulator."""
     if not table.models:
         return []
     names = listed(list(table.models))
@@ -48,8 +53,7 @@ def _modelled(table: Table) -> list[str]:
     return [f"Some of the numbers are those of a {names}, where no kernel ran."]
 
 
-def _left_out(table: Table) -> list[str]:
-    """Say how many runs do not count, and why."""
+def _excluded(table: Table) -> list[str]:
     blocks: list[Block] = [block for _, blocks in table.points for block in blocks]
     out = [each for block in blocks for each in block.excluded]
     if not out:
@@ -60,11 +64,11 @@ def _left_out(table: Table) -> list[str]:
     reasons = list(dict.fromkeys(why for _, _, why in out if why))
     why = f" ({reasons[0]}{' and others' if len(reasons) > 1 else ''})" if reasons else ""
     if len(out) == total:
-        return [f"No run counts, so nothing is said of the algorithms: {counts}{why}."]
+        return [f"No run counts, so nothing can be said about the algorithms: {counts}{why}."]
     return [f"{len(out)} of {total} runs do not count: {counts}{why}."]
 
 
-def acted(subjects: list[Subject]) -> list[str]:
+def idle_detectors(subjects: list[Subject]) -> list[str]:
     """A sentence for each detector that some but not all of the compared algorithms have, and that never acted."""
     algorithms = dict.fromkeys(each.algorithm for each in subjects)
     detectors = {name: entry.detector for name in algorithms if (entry := ALGORITHMS.get(name))}
@@ -74,7 +78,7 @@ def acted(subjects: list[Subject]) -> list[str]:
         if len(having) == len(algorithms):
             continue
         mine = [each for each in subjects if each.algorithm in having]
-        known = {place: _acted([each for each in mine if each.place == place]) for place in places(mine)}
+        known = {place: _has_acted([each for each in mine if each.place == place]) for place in places(mine)}
         never = [place for place, ended in known.items() if ended is False]
         if not never:
             continue
@@ -86,20 +90,20 @@ def acted(subjects: list[Subject]) -> list[str]:
     return sentences
 
 
-def _acted(mine: list[Subject]) -> bool | None:
+def _has_acted(mine: list[Subject]) -> bool | None:
     """Whether a detector of these subjects acted; None if the runs do not say."""
-    told = False
+    is_known = False
     for each in mine:
         ends_by = ALGORITHMS[each.algorithm].ends_by
         if any(cause in ends_by for cause in each.of.texts.get(CAUSE, {}).values()):
             return True
         if any(each.whole.numbers.get(DETECTED, {}).values()):
             return True
-        told |= DETECTED in each.whole.numbers or CAUSE in each.of.texts or _stayed(each)
-    return False if told else None
+        is_known |= DETECTED in each.whole.numbers or CAUSE in each.of.texts or _has_no_exit(each)
+    return False if is_known else None
 
 
-def _stayed(each: Subject) -> bool:
+def _has_no_exit(each: Subject) -> bool:
     """Whether its runs looked for an exit and found none."""
     return EXIT_PACKETS in each.of.absent
 
@@ -111,10 +115,10 @@ def without_effect(subjects: list[Subject]) -> list[str]:
     """A sentence for each swept field, and one for the variants, if all of its values gave the same numbers."""
     sentences = []
     for name in dict.fromkeys(name for each in subjects for name in each.axes):
-        values = _if_equal([(_rest(each, name), each.axes.get(name, ""), each) for each in subjects])
+        values = _if_equal([(_other_settings(each, name), each.axes.get(name, ""), each) for each in subjects])
         if values:
             what = field_name(name)
-            what = what if "_" in what or "." in what else f"{what[0].upper()}{what[1:]}"  # a name stays as it is
+            what = what if "_" in what or "." in what else f"{what[0].upper()}{what[1:]}"  # keep field names
             sentences.append(f"{what} made no difference: {listed(values)} give the same numbers.")
     variants = _if_equal([((each.name, *each.axes.items()), each.variant, each) for each in subjects])
     if variants:
@@ -122,16 +126,15 @@ def without_effect(subjects: list[Subject]) -> list[str]:
     return sentences
 
 
-def _rest(each: Subject, name: str) -> _Same:
+def _other_settings(each: Subject, name: str) -> _Same:
     return (each.variant, each.name, *(item for item in each.axes.items() if item[0] != name))
 
 
 def _if_equal(cases: list[tuple[_Same, str, Subject]]) -> list[str]:
-    """Return the values if there are several and each gives the same results whenever everything else is equal; else
-    nothing."""
+    """Return the values if there are several and all give the same results with otherwise equal settings."""
     rows: dict[_Same, dict[str, object]] = {}
     for rest, value, each in cases:
-        whole = {name: numbers for name, numbers in each.whole.numbers.items() if name != DETECTED}  # no outcome
+        whole = {name: numbers for name, numbers in each.whole.numbers.items() if name != DETECTED}  # not an outcome
         rows.setdefault(rest, {})[value] = (each.of.numbers, each.of.texts, whole)
     values = list(dict.fromkeys(value for row in rows.values() for value in row))
     if len(values) < 2 or not any(each.of.numbers for _, _, each in cases):

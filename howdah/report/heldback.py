@@ -10,7 +10,7 @@ from howdah.number import significant
 from howdah.report.repeated import EXIT_PACKETS, HELD_BY, HELD_NUMBERS, HELD_SHARE, Repeated
 from howdah.report.subject import Subject
 
-# What the reason of an absent exit says where nothing measured the shares.
+# Limits named in the reason for an absent exit, for runs without the measures.
 _LIMITS = {
     "receive window": "the receive window held it back",
     "send buffer": "the send buffer held it back",
@@ -18,23 +18,22 @@ _LIMITS = {
 }
 
 
-def held(subject: Subject, *, left: bool) -> str:
+def held_clause(subject: Subject, *, left: bool) -> str:
     """``the receive window held it at 64 KiB for 94 % of the time``; empty if nothing notable held the flow back.
 
-    ``left``: the flow left its start-up or its transfer ended. The path's rate and the growing window are then expected
-    limits and not mentioned.
+    If the flow ``left`` its start-up or its transfer ended, the path's rate and the growing window are not mentioned.
     """
     of = subject.of
-    kind = _most(of)
+    kind = _main_limit(of)
     if kind is None:
-        return "" if left else _limit(of)
+        return "" if left else _limit_from_reason(of)
     share = of.median(HELD_SHARE)
     if share is None or share <= NOTABLE_SHARE or kind not in list(HeldBy) or (left and kind in ORDINARY):
         return ""
     return held_words(kind, share, {name: of.median(name) for name in HELD_NUMBERS})
 
 
-def held_over(subjects: list[Subject], *, left: bool | None = None) -> list[str]:
+def held_sentences(subjects: list[Subject], *, left: bool | None = None) -> list[str]:
     """A sentence for each kind of limit that held some of the flows or groups back: where it did so most, and in how
     many cases.
 
@@ -42,8 +41,8 @@ def held_over(subjects: list[Subject], *, left: bool | None = None) -> list[str]
     """
     by_kind: dict[str, list[tuple[float, Subject, str]]] = {}
     for each in subjects:
-        kind, share = _most(each.of), each.of.median(HELD_SHARE)
-        words = held(each, left=each.of.has(EXIT_PACKETS) if left is None else left)
+        kind, share = _main_limit(each.of), each.of.median(HELD_SHARE)
+        words = held_clause(each, left=each.of.has(EXIT_PACKETS) if left is None else left)
         if words and kind is not None and share is not None:
             by_kind.setdefault(kind, []).append((share, each, words))
     return [_sentence(found, subjects) for found in by_kind.values()]
@@ -63,13 +62,12 @@ def _sentence(found: list[tuple[float, Subject, str]], subjects: list[Subject]) 
     return f"{words[0].upper()}{words[1:]}{clause}."
 
 
-def _most(of: Repeated) -> str | None:
-    """The limit that most repetitions name."""
+def _main_limit(of: Repeated) -> str | None:
     found = of.texts.get(HELD_BY)
     return Counter(found.values()).most_common(1)[0][0] if found else None
 
 
-def _limit(of: Repeated) -> str:
+def _limit_from_reason(of: Repeated) -> str:
     for reason in of.reasons(EXIT_PACKETS):
         for limit, words in _LIMITS.items():
             if reason.endswith(f"held back by the {limit}"):

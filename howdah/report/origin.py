@@ -37,7 +37,6 @@ def origins(runs: list[Run]) -> Origins:
 
 
 def _facts(run: Run) -> list[Fact]:
-    """The facts of one run, from run.json and the plan, without empty ones."""
     record = run.provenance
     facts: list[Fact] = []
 

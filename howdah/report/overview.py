@@ -27,7 +27,7 @@ from howdah.report.variant import Variants
 _CAUSE = "exit_cause"
 _EXIT = "exit_cwnd_bdp"
 _DIGITS = 5
-_SHARES = (0.05, 0.95)  # what lies between is the range of a statistic
+_SHARES = (0.05, 0.95)  # the quantiles that a statistic's range spans
 _NONE = ""
 
 

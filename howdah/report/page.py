@@ -38,7 +38,7 @@ from howdah.report.overview import overview
 from howdah.report.pathfacts import first_point, path_facts, path_notes
 from howdah.report.plot.style import key
 from howdah.report.plot.swept import place_title, place_words
-from howdah.report.receiverstrip import ReceiverStrip, receiver_drawing, receiver_strips, what_differs
+from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
 from howdah.report.results import is_many, sample, with_main_measures
 from howdah.report.section import Claims, answer, declared_figures, kernel_messages, shown_claims, without_data
 from howdah.report.source import Source, Summary
@@ -89,8 +89,7 @@ class Strips:
 
 @cache
 def _template() -> Template:
-    """The page's template, compiled once per process: compiling takes a tenth of the time of a process that writes many
-    reports."""
+    """The page's template, compiled once: a process that writes many reports would spend a tenth of its time on it."""
     return templates_of(REPORTS / "templates").get_template("report.html.j2")
 
 
@@ -112,13 +111,16 @@ def render(
     across = axes(drawn, variants)
     data = page_data(drawn, source, variants, across, tell)
     shown = [run for experiment in ordinary for run in experiment.runs]
+    planned = [run for run in shown if run.plan]
     labelled = [(run, variants.key(run)) for experiment in drawn for run in experiment.runs]
     return _template().render(
         title=title,
         description=description,
         headline=_headline(shown, variants),
         **_answer_section(table(ordinary, summaries, variants), shown_claims(experiments), data),
-        **_path_section([run for run in shown if run.plan]),
+        drawings=[Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else [],
+        facts=path_facts(planned),
+        path_notes=path_notes(planned),
         **_run_sections(experiments, variants, many=many),
         exit_strips=[] if many else _exit_strips(ordinary, variants, across),
         no_exit_reasons=_no_exit_reasons(shown),
@@ -137,7 +139,6 @@ def render(
 
 
 def _answer_section(results: Table, claims: list[Claims], data: PageData) -> dict[str, Any]:
-    """The findings, the result table, the claims, and the curves that the answer's dots link to."""
     subjects = subjects_of(results)
     return {
         "found": [*answer(claims), *findings(results)],
@@ -149,14 +150,6 @@ def _answer_section(results: Table, claims: list[Claims], data: PageData) -> dic
         "curves_of": len(data.runs),
         "figures": data.figures,
         "data": script_json(encoded(data)),
-    }
-
-
-def _path_section(planned: list[Run]) -> dict[str, Any]:
-    return {
-        "drawings": [Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else [],
-        "facts": path_facts(planned),
-        "path_notes": path_notes(planned),
     }
 
 
@@ -175,7 +168,6 @@ def _run_sections(experiments: list[Experiment], variants: Variants, *, many: bo
 
 
 def _frame() -> dict[str, Any]:
-    """Scripts, styles and functions of the templates, the same on every page."""
     return {
         "policy": " ".join(f"'{script.policy}'" for script in scripts()),
         "scripts": [Markup(script.text) for script in scripts()],
@@ -240,7 +232,6 @@ def _verdicts(runs: list[Run]) -> list[tuple[str, int]]:
 
 
 def _amount_text(value: object) -> str:
-    """An expected, measured or allowed value of a check: a number, or words."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return significant(value, 6)
     return value_text(value)
@@ -270,15 +261,16 @@ def _exit_strips(experiments: list[Experiment], variants: Variants, across: list
             others = [axis for axis in across if axis.label != each.label]
             shared = partial(_shared_words, variants, others, each is arranged[0])
             differs = what_differs(runs, variants, value_of, each.label, shared)
-            measures = receiver_strips(runs, variants, value_of)
-            shown = replace(shown, receivers=_receiver_pictures(measures, scale), differs=differs)
+            shown = replace(shown, differs=differs)
+            for measure in receiver_strips(runs, variants, value_of):
+                drawn = (receiver_drawing(measure, scale.left, narrow=narrow) for narrow in (False, True))
+                shown.receivers.append(Strip(measure.metric.title, *map(Markup, drawn)))
         found.append(shown)
     return [each for each in found if each.strips or each.receivers]
 
 
 def _strip_pictures(strips: list[ExitStrip], scale: StripScale) -> list[Strip]:
-    """Draw strips below each other. Of more than a few, only those whose limits differ from the strip above label
-    them, and only the last has an axis title."""
+    """Draw strips below each other; if many, label only limits that change, and only the last strip's axis."""
     few = len(strips) <= _MOST_SEPARATE_STRIPS
     found = []
     above: ExitStrip | None = None
@@ -291,20 +283,12 @@ def _strip_pictures(strips: list[ExitStrip], scale: StripScale) -> list[Strip]:
     return found
 
 
-def _receiver_pictures(strips: list[ReceiverStrip], scale: StripScale) -> list[Strip]:
-    found = []
-    for strip in strips:
-        drawn = (receiver_drawing(strip, scale.left, narrow=narrow) for narrow in (False, True))
-        found.append(Strip(strip.metric.title, *map(Markup, drawn)))
-    return found
-
-
 def _no_exit_reasons(runs: list[Run]) -> str | None:
     """The distinct reasons why flows of counting runs have no exit; None if no run counts."""
     counting = [run for run in runs if run.counts and run.plan]
     if not counting:
         return None
-    # Connections of groups, of which there are thousands, have no exits.
+    # Connections of groups have no exits, and there may be thousands.
     flows = [(run, flow) for run in counting for flow in (run.plan.flows if run.plan else ()) if flow.group is None]
     why = dict.fromkeys(each for run, flow in flows if (each := without_exit(run, flow)) is not None)
     more = f"; and {len(why) - _MOST_REASONS} more reasons" if len(why) > _MOST_REASONS else ""

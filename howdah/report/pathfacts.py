@@ -64,7 +64,7 @@ def _dumbbell_facts(paths: list[Path]) -> Iterator[Fact]:
     share = spread([each.buffer_share for each in paths], _bdp_text)
     yield Fact("Bottleneck", rate(path.rate_bits_per_second))
     yield Fact("Round trip", spread((each.rtt_us for each in paths), delay))
-    yield Fact("One way", f"{there} out, {back} back")
+    yield Fact("One-way delay", f"{there} forward, {back} reverse")
     bdp = spread((each.bdp_bytes for each in paths), size)
     yield Fact("BDP", f"{bdp}, {packets} packets of {path.frame_bytes} B")
     yield Fact("Buffer", f"{spread((each.buffer_bytes for each in paths), size)} ({share})")
@@ -76,16 +76,17 @@ def _hop_facts(path: Path) -> Iterator[Fact]:
     if path.queue != "fifo":
         yield Fact("Queue", path.queue + (", marks (ECN)" if path.ecn else ""))
     for hop in path.hops:
-        yield Fact(f"Hop {hop.place} it", f"{rate(hop.rate_bits_per_second)}, {size(hop.buffer_bytes)}, {hop.queue}")
-    for name, link in (("Link", path.link), ("Link back", path.reverse_link)):
+        yield Fact(
+            f"Hop {hop.place} bottleneck", f"{rate(hop.rate_bits_per_second)}, {size(hop.buffer_bytes)}, {hop.queue}"
+        )
+    for name, link in (("Link", path.link), ("Reverse link", path.reverse_link)):
         if link is not None:
             what = f"{link.file}: {link.opportunities} x {link.opportunity_bytes} B in {delay(link.round_us)}"
-            yield Fact(name, f"{what}, nothing for up to {delay(link.longest_wait_us)}")
+            yield Fact(name, f"{what}, idle for up to {delay(link.longest_wait_us)}")
 
 
 def _change_facts(path: Path) -> Iterator[Fact]:
-    """Changes of rate and loss during a run."""
-    for name, steps in (("Rate changes", path.rate_steps), ("Rate changes back", path.reverse_rate_steps)):
+    for name, steps in (("Rate changes", path.rate_steps), ("Reverse rate changes", path.reverse_rate_steps)):
         if steps:
             rates = [value for _, value in steps]
             yield Fact(name, f"{len(rates)}, {rate(min(rates))} to {rate(max(rates))}")
@@ -96,15 +97,14 @@ def _change_facts(path: Path) -> Iterator[Fact]:
 
 
 def _box_facts(path: Path, runs: list[Run]) -> Iterator[Fact]:
-    """What boxes on the path do to packets, and the rate of the way back."""
     if path.policer is not None:
         yield Fact("Policer", _policer_text(path.policer, runs))
     if path.middlebox is not None:
         yield Fact("Middlebox", ", ".join(middlebox_words(path.middlebox)))
     if path.early_us:
-        yield Fact("Overtaking", f"{significant(path.reorder_ratio * 100)} % of packets")
+        yield Fact("Reordering", f"{significant(path.reorder_ratio * 100)} % of packets")
     if path.reverse_rate_bits_per_second:
-        yield Fact("Way back", rate(path.reverse_rate_bits_per_second))
+        yield Fact("Reverse rate", rate(path.reverse_rate_bits_per_second))
 
 
 def _sender_facts(plan: Plan, runs: list[Run]) -> Iterator[Fact]:
@@ -117,22 +117,23 @@ def _sender_facts(plan: Plan, runs: list[Run]) -> Iterator[Fact]:
 
 
 def _loss_and_delay_facts(path: Path) -> Iterator[Fact]:
-    for name, losses in (("Random loss", path.losses(ahead=True)), ("Random loss back", path.losses(ahead=False))):
+    for name, losses in (("Random loss", path.losses(ahead=True)), ("Reverse random loss", path.losses(ahead=False))):
         if losses.ratio:
             burst = losses.burst_packets
             bursts = "" if burst is None else f", in bursts of {significant(burst)} packets"
             yield Fact(name, f"{significant(losses.ratio * 100)} %{bursts}")
     if path.delay_limit_packets is not None:
-        yield Fact("Delay lines", f"drop what exceeds {path.delay_limit_packets} packets")
+        yield Fact("Delay lines", f"drop packets beyond {path.delay_limit_packets}")
     if path.jitter is not None:
         drawn = f"mean {delay(path.jitter.mean_us)}, deviation {delay(path.jitter.deviation_us)}"
-        yield Fact("Delay of each packet", f"{drawn}, at most {delay(path.jitter.largest_us)}: some overtake")
+        yield Fact(
+            "Delay of each packet", f"{drawn}, at most {delay(path.jitter.largest_us)}, so that some are reordered"
+        )
     if path.delay_variation:
         yield Fact("Delay variation", _variation_text(path.delay_variation))
 
 
 def _flow_facts(plan: Plan, runs: list[Run]) -> Iterator[Fact]:
-    """Initial windows, and receivers other than Linux."""
     windows = sorted({flow.initial_window_packets for flow in plan.flows})
     yield Fact("Initial window", f"{', '.join(map(str, windows))} packets")
     receivers = dict.fromkeys(flow.receiver_name for run in runs if run.plan for flow in run.plan.flows)
@@ -147,7 +148,7 @@ def _receiver_text(name: str) -> str:
 
 
 def _policer_text(policer: Policer, runs: list[Run]) -> str:
-    what = f"{rate(policer.rate_bits_per_second)}, {size(policer.burst_bytes)} at once"
+    what = f"{rate(policer.rate_bits_per_second)}, {size(policer.burst_bytes)} burst"
     return _with_drops(what, _POLICER_DROPS, runs)
 
 
@@ -158,7 +159,7 @@ def _with_drops(what: str, metric: str, runs: list[Run]) -> str:
     known = [count for count in dropped if count is not None]
     if not known:
         return what
-    return f"{what}; it dropped {spread(known, significant)} packets" + (" a run" if len(known) > 1 else "")
+    return f"{what}; dropped {spread(known, significant)} packets{' a run' if len(known) > 1 else ''}"
 
 
 def _bdp_text(share: float) -> str:

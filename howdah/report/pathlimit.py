@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from howdah.plan.path import Path
 
-_SAME = 1.03  # repetitions differ a little, by their perturbation
+_SAME = 1.03  # limits within this factor count as equal, because repetitions are perturbed
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class PathLimit:
     of: Callable[[Path], float]
 
 
-# The least of a series first.
+# In ascending order within a series.
 LIMITS = {
     "bdp_packets": PathLimit("BDP", "cwnd", lambda path: path.bdp_packets),
     "bdp_and_buffer_packets": PathLimit("BDP + buffer", "cwnd", lambda path: path.full_packets),
@@ -37,8 +37,7 @@ def limits_of(path: Path) -> dict[str, float]:
 
 
 def common_limits(series: str, paths: list[dict[str, float]]) -> list[tuple[str, float]]:
-    """The limits of a series that are equal on all paths, the largest first; ``paths`` has the limits of each path by
-    name."""
+    """The limits of a series that are equal on all paths, the largest first; ``paths`` has each path's limits."""
     found = []
     for limit in reversed([each for each in LIMITS.values() if each.series == series]):
         values = [round(each[limit.name], 3) for each in paths if limit.name in each]

@@ -10,13 +10,12 @@ from howdah.number import between, significant
 from howdah.report.repeated import DIGITS
 from howdah.report.subject import Subject, places, sides
 
-MOST_NAMED = 4  # sides that get a clause each; of more, the two that differ most are named
+MOST_NAMED = 4  # most sides that get a clause each; of more, the two that differ most are named
 
 
 @dataclass(frozen=True)
 class Wording:
-    """A measure and the wording of its comparison. ``differs`` has placeholders for the ratio and the other side,
-    ``same`` for the other side."""
+    """A measure and how its comparison reads: ``differs`` takes the ratio and the other side, ``same`` only that."""
 
     metric: str
     differs: str
@@ -25,7 +24,7 @@ class Wording:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio of two sides at one place. ``is_of_nothing``: both are 0 in every repetition."""
+    """The ratio of two sides at one place. ``is_zero``: both are 0 in every repetition."""
 
     place: str
     paired: Statistic

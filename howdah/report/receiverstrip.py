@@ -22,8 +22,8 @@ _DRAWN = (
     "offered_window_most_bdp",
     "receive_window_limited_s",
 )
-_COMPARED = (*_DRAWN, "exit_cwnd_bdp")  # the exit has strips of its own
-_ALIKE = 0.05  # values are alike that lie no further apart than this share of the largest
+_COMPARED = (*_DRAWN, "exit_cwnd_bdp")  # the exit has its own strips
+_ALIKE = 0.05  # values count as alike if they differ by at most this fraction of the largest
 _DIGITS = 3
 
 

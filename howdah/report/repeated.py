@@ -14,7 +14,7 @@ from howdah.report.source import row_group
 
 DIGITS = 3
 EXIT, EXIT_PACKETS, CAUSE = "exit_cwnd_bdp", "exit_cwnd_packets", "exit_cause"
-GROWN = "growth_end_bdp"  # of a sender whose window nobody sees
+GROWN = "growth_end_bdp"  # for senders whose window is not observable
 LOST, LOST_SHARE, GOODPUT = "retransmitted_packets", "retransmission_ratio", "goodput_bits_per_second"
 NINETY, UTILISATION, QUEUE = "time_to_90_percent_s", "utilisation", "queue_peak_bytes"
 DONE, DONE_MEDIAN, DONE_P95 = "completion_time_s", "completion_time_median_s", "completion_time_p95_s"
@@ -27,8 +27,8 @@ HELD_NUMBERS = (
     *("held_window_bytes", "idle_restart_before_packets", "idle_restart_after_packets"),
     "held_think_share",
 )
-# Beside the main measures nothing else is kept: there may be a hundred thousand runs.
-_SAID = frozenset(
+# Kept besides the main measures; nothing else is, because there may be a hundred thousand runs.
+_MEASURES = frozenset(
     {EXIT, EXIT_PACKETS, CAUSE, GROWN, LOST, LOST_SHARE, GOODPUT, NINETY, UTILISATION, QUEUE, DONE}
     | {DONE_MEDIAN, DONE_P95, DONE_SHARE, CONNECTIONS, DETECTED, HELD_BY, HELD_SHARE, *HELD_NUMBERS}
     | {DONE_THOUGHT, DONE_THOUGHT_MEDIAN, STARTUP_LEFT, STARTUP_GAIN, DRAINED, DRAINED_BY}
@@ -88,18 +88,17 @@ class Repeated:
 
 
 def repeated(runs: list[Run]) -> dict[str, Repeated]:
-    """Collect the values of those runs of one variant at one point that count: by flow id, by group name, and under ""
-    for the whole run."""
+    """The values of one variant at one point in the runs that count: by flow id, group name, and "" for whole runs."""
     found: dict[str, Repeated] = {}
     seen: set[int] = set()
-    said = _SAID | {metric.name for metric in known_metrics().values() if metric.table == "main"}
+    kept = _MEASURES | {metric.name for metric in known_metrics().values() if metric.table == "main"}
     for run in runs:
         if not run.counts:
             continue
-        number = run.repetition if run.repetition not in seen else max(seen) + 1  # one of another experiment
+        number = run.repetition if run.repetition not in seen else max(seen) + 1  # a run of another experiment
         seen.add(number)
         for row in run.metrics:
-            if row.metric in said:
+            if row.metric in kept:
                 of = found.setdefault(row_group(run, row).flow, Repeated())
                 of.runs[number] = run.name
                 of.add(number, row)

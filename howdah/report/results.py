@@ -13,8 +13,8 @@ from howdah.metric import known_metrics
 from howdah.record.result import Experiment, Run, brief
 from howdah.work.results import read_results, runs_of
 
-MOST_RUNS = 500  # of more, a page has statistics, and single runs when somebody asks for them
-MOST_DRAWN = 24  # of such a page's runs, those that have curves
+MOST_RUNS = 500  # with more runs a page has statistics, and single runs only on request
+MOST_DRAWN = 24  # runs with curves on such a page
 
 
 def are_many(runs: int) -> bool:
@@ -26,8 +26,7 @@ def is_many(experiments: list[Experiment]) -> bool:
 
 
 def sample(experiments: list[Experiment]) -> list[Experiment]:
-    """The experiments reduced to the runs that are drawn: first repetitions, evenly spaced from the first run to the
-    last."""
+    """The experiments reduced to the runs that are drawn: first repetitions, evenly spaced over all runs."""
     there = [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
     first = min((run.repetition for run in there), default=0)
     there = [run for run in there if run.repetition == first]

@@ -16,7 +16,7 @@ from howdah.record.result import Experiment, Run
 from howdah.report.plot import draw
 
 _HOLDS = ("pass", "implemented")
-_MOST_NAMED = 2  # of claims that do not hold
+_MOST_NAMED = 2  # most failed claims that are quoted
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ SENT, ACKED, RETRANSMITTED, LOST, SACKED, WINDOW, ALLOWED = (
 
 @dataclass(frozen=True)
 class SequencePart:
-    """The look of one part of the picture: a colour named in reports/css/tokens.css, dashes, and whether it is drawn as
-    points."""
+    """The look of one part of the picture: a colour named in reports/css/tokens.css, dashes, and points or a line."""
 
     colour: str
     dash: tuple[int, ...] = ()
@@ -38,7 +37,7 @@ class SequencePart:
         return token(self.colour, *self.dash)
 
 
-# In the order of the legend. Of several runs laid over each other the first three are drawn.
+# In the order of the legend. If several runs are overlaid, only the first three are drawn.
 SERIES = {
     SENT: SequencePart("ink"),
     ACKED: SequencePart("good"),
@@ -50,9 +49,9 @@ SERIES = {
 }
 MOST_OVERLAID = 3
 _MB = 1e6
-_MS = 1_000_000  # nanoseconds
+_MS = 1_000_000  # nanoseconds in a millisecond
 Booleans = npt.NDArray[np.bool_]
-_ROOM = 1.3  # of what was sent: a receive window further up would press the rest to the floor
+_ROOM = 1.3  # draw the receive window only up to this multiple of the bytes sent, else it would flatten the rest
 
 
 def sequence_curves(run: Run, flow: Flow) -> dict[str, Curve]:
@@ -122,8 +121,8 @@ def _from_captures(segments: pa.Table, arrived: pa.Table | None, mss_bytes: int)
 
 
 def _sack_ranges(blocks: pa.Table | None) -> dict[str, Curve]:
-    """The range of each SACK block that reached the sender. Among equal times, the block that ends last comes last,
-    because a cursor reads the last one."""
+    """The range of each SACK block that reached the sender; among equal times the furthest is last, which a cursor
+    reads."""
     if blocks is None:
         return {}
     blocks = blocks.filter(pc.equal(blocks.column("sent_by").cast("string"), "receiver"))

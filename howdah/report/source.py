@@ -126,7 +126,7 @@ class PrometheusSource:
         ids = {flow.name: str(flow.id) for run in runs if run.plan for flow in run.plan.flows}
         published = {measure: summary_metric(measure, unit) for measure, unit in measures(experiment).items()}
         values: dict[str, dict[Group, list[float]]] = {metric.name: {} for metric, _factor in published.values()}
-        # All at once: a query takes longer than what it answers of a measure.
+        # One query for all measures, because each query has a large fixed cost.
         query = self._text(self._queries["values"], names | {"metric": "|".join(values)})
         for each in self._client.instant(query, last) if values else ():
             values[each.metric].setdefault(_group(each.labels, ids), []).append(each.value)
@@ -206,8 +206,8 @@ def curve_of(drawn: DrawnSeries, recorded: Series, window: int) -> Curve:
     return Curve(time, value * drawn.times / drawn.per)
 
 
-_RTTS, _SHARE = 4, 0.05  # what is shown behind the last flow: the longer of the two
-_WORTH_IT = 0.8  # of the plan: what ends later is shown to the plan's end
+_RTTS, _SHARE = 4, 0.05  # shown after the last flow's end: the longer of round trips and a fraction of the time so far
+_SHORTENED_BELOW = 0.8  # runs that end after this fraction of the plan are shown to its end
 _COLUMNS = ("flow", "end_ns", "complete")
 
 
@@ -227,7 +227,7 @@ def shown_us(run: Run) -> int:
         return plan.duration_us
     last_us = max(ends.values()) // 1000
     shown = last_us + max(_RTTS * max(flow.rtt_us for flow in plan.flows), int(_SHARE * last_us))
-    return int(shown) if shown < _WORTH_IT * plan.duration_us else plan.duration_us
+    return int(shown) if shown < _SHORTENED_BELOW * plan.duration_us else plan.duration_us
 
 
 COUNTED = "Goodput: payload as it arrived at the receiver."
@@ -255,7 +255,6 @@ def _is_drawn(run: Run) -> bool:
 
 
 def _is_counted(run: Run) -> bool:
-    """Whether the receivers of all shown flows counted segments."""
     table = run.table("tcp_info")
     if table is None or run.plan is None:
         return False

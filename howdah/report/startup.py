@@ -6,7 +6,7 @@ from __future__ import annotations
 from howdah.algorithm import ALGORITHMS
 from howdah.number import duration, listed, significant
 from howdah.report.completion import NOTHING_LOST
-from howdah.report.heldback import held, held_over
+from howdah.report.heldback import held_clause, held_sentences
 from howdah.report.ratio import MOST_NAMED, Wording, compare_with_first
 from howdah.report.repeated import (
     CAUSE,
@@ -28,21 +28,25 @@ from howdah.report.subject import Subject, places, sides
 from howdah.report.table import cause_text
 
 _FIRST = "The first flow"
-_LEFT = "leaves at {} the window of {}", "leaves at the window of {}"
-_AGAIN = Wording(LOST, "retransmits {} as many packets as {}", "retransmits as many packets as {}")
+_EXITS = "leaves at {} the window of {}", "leaves at the window of {}"
+_RETRANSMITS = Wording(LOST, "retransmits {} as many packets as {}", "retransmits as many packets as {}")
 _RATE = Wording(GOODPUT, "gets {} the goodput of {}", "gets the goodput of {}")
-_STAYED = ("the flow did not leave slow start", "no exit seen", "")  # why there is no exit, where one was looked for
+_NO_EXIT_REASONS = (
+    "the flow did not leave slow start",
+    "no exit seen",
+    "",
+)  # reasons for an absent exit that was looked for
 _INFINITE = "ssthresh stayed infinite"
 _BBR_DRAIN = "bbr-drain"
 _NONE_SEEN = "none seen"
-_LEAST_USED = 0.5  # of the capacity, of a flow that is said to have reached 90 % of it
+_LEAST_USED = 0.5  # least use of the capacity for the statement that a flow reached 90 % of it
 _LONG_QUEUE_RTTS = 2
 
 
 def has_start(subject: Subject) -> bool:
     """Whether there is a measure of how the flow started; never true for a group."""
-    told = subject.of.has(EXIT, EXIT_PACKETS, LOST, GROWN) or EXIT_PACKETS in subject.of.absent
-    return told and not subject.is_group
+    is_known = subject.of.has(EXIT, EXIT_PACKETS, LOST, GROWN) or EXIT_PACKETS in subject.of.absent
+    return is_known and not subject.is_group
 
 
 def has_exit(subject: Subject) -> bool:
@@ -59,11 +63,11 @@ def startup(subjects: list[Subject]) -> list[str]:
         return []
     where, who = places(shown), sides(shown)
     if len(where) > 1 and len(who) == 1:
-        sentences = [_ranges(shown), *held_over(shown)]
+        sentences = [_ranges(shown), *held_sentences(shown)]
     elif len(where) > 1:
-        sentences = [*_over_places(shown), *held_over(shown)]
+        sentences = [*_over_places(shown), *held_sentences(shown)]
     elif len(shown) == 1:
-        sentences = [_alone(shown[0])]
+        sentences = [_single(shown[0])]
     else:
         sentences = [_side_by_side(shown) if len(shown) <= MOST_NAMED else _extremes(shown)]
         sentences += _ratios(shown) if len(shown) == 2 else []
@@ -73,14 +77,14 @@ def startup(subjects: list[Subject]) -> list[str]:
     return sentences
 
 
-def _left(each: Subject) -> str:
+def _phase(each: Subject) -> str:
     """The name of the phase that was left: BBR has a start-up, not a slow start."""
     causes = each.of.texts.get(CAUSE, {}).values()
     has_none = each.of.has(STARTUP_GAIN) or each.has_bbr or _BBR_DRAIN in causes
     return "start-up" if has_none else "slow start"
 
 
-def _exit(each: Subject, *, spread: bool = True) -> str:
+def _exit_words(each: Subject, *, spread: bool = True) -> str:
     """``1.15 BDP by ACK train``; empty if the flow has no exit. On a changing path, the BDP is that of the moment."""
     where = each.of.quantity(EXIT, spread=spread)
     if where and each.path.rate_changes:
@@ -103,59 +107,59 @@ def _causes(each: Subject, name: str) -> str:
     return ", ".join(f"{cause_text(cause)}{f' ×{number}' if len(count) > 1 else ''}" for cause, number in count.items())
 
 
-def _stay(each: Subject) -> str:
+def _without_exit(each: Subject) -> str:
     """What a flow without an exit did, claiming no more than the data show."""
     grown = each.of.quantity(GROWN)
-    if _is_in_it(each):
-        return f"did not leave {_left(each)}"
+    if _is_in_startup(each):
+        return f"did not leave {_phase(each)}"
     if not grown:
-        return _unknown(each)
+        return _unknown_end(each)
     if any(_INFINITE in reason for reason in each.of.reasons(STARTUP_LEFT)):
-        return f"{_unknown(each)} and grew to {grown} in flight"
+        return f"{_unknown_end(each)} and grew to {grown} in flight"
     return f"grew to {grown} in flight"
 
 
-def _is_in_it(each: Subject) -> bool:
+def _is_in_startup(each: Subject) -> bool:
     """Whether the flow was in its start-up to the end. Without a measure of that, an infinite ssthresh is taken as
     proof only for algorithms known to end slow start by setting ssthresh."""
     if STARTUP_LEFT in each.of.numbers or STARTUP_LEFT in each.of.absent:
         return each.of.median(STARTUP_LEFT) == 0
     reason = next(iter(each.of.reasons(EXIT_PACKETS)), "")
     known = each.algorithm in ALGORITHMS and not each.has_bbr and not each.of.has(GROWN)
-    return known and reason.partition(";")[0] in _STAYED
+    return known and reason.partition(";")[0] in _NO_EXIT_REASONS
 
 
-def _unknown(each: Subject) -> str:
+def _unknown_end(each: Subject) -> str:
     """``has no known end of its start-up (ssthresh stayed infinite)``."""
     reason = next(iter(each.of.reasons(STARTUP_LEFT) or each.of.reasons(EXIT_PACKETS)), "")
     reason = reason.removeprefix("end of start-up unknown: ")
-    return f"has no known end of its start-up ({_INFINITE if reason.partition(';')[0] in _STAYED else reason})"
+    return f"has no known end of its start-up ({_INFINITE if reason.partition(';')[0] in _NO_EXIT_REASONS else reason})"
 
 
-def _lost(each: Subject, *, short: bool = False) -> str:
+def _retransmitted(each: Subject, *, short: bool = False) -> str:
     text = "nothing" if each.of.is_zero(LOST) else each.of.quantity(LOST)
     return text.replace(" packets", "").replace(" packet", "") if short else text
 
 
-def _alone(each: Subject) -> str:
-    exit_text = _exit(each)
-    parts = [f"left {_left(each)} at {exit_text}" if exit_text else _stay(each)]
+def _single(each: Subject) -> str:
+    exit_text = _exit_words(each)
+    parts = [f"left {_phase(each)} at {exit_text}" if exit_text else _without_exit(each)]
     if each.of.has(LOST):
-        parts.append(f"retransmitted {_lost(each)}")
-    if _bears_out(each):
+        parts.append(f"retransmitted {_retransmitted(each)}")
+    if _is_sustained(each):
         parts.append(f"reached 90 % of the capacity after {each.of.quantity(NINETY)}{_queue(each)}")
-    return f"{each.side} {listed(parts)}{_why(each, '; ' if exit_text else ': ')}."
+    return f"{each.side} {listed(parts)}{_held_back(each, '; ' if exit_text else ': ')}."
 
 
-def _why(each: Subject, mark: str) -> str:
+def _held_back(each: Subject, mark: str) -> str:
     """What held the flow back. It goes last, because a clause in the middle would become the subject of the rest."""
-    why = held(each, left=bool(_exit(each)))
+    why = held_clause(each, left=bool(_exit_words(each)))
     return f"{mark}{why}" if why else ""
 
 
-def _bears_out(each: Subject) -> bool:
-    """Whether the flow's goodput after it reached 90 % of the capacity is at least half of the capacity: a single good
-    round trip proves nothing."""
+def _is_sustained(each: Subject) -> bool:
+    """Whether goodput after 90 % of the capacity was reached is at least half of it: one good round trip proves
+    nothing."""
     reached = each.of.median(NINETY)
     if reached is None:
         return False
@@ -184,18 +188,20 @@ def _side_by_side(subjects: list[Subject]) -> str:
     lost = False
     for each in subjects:
         clause = each.side
-        exit_text = _exit(each)
+        exit_text = _exit_words(each)
         if exit_text:
-            clause += f" at {exit_text}" if left == _left(each) else f" left {_left(each)} at {exit_text}"
-            left = _left(each)
+            clause += f" at {exit_text}" if left == _phase(each) else f" left {_phase(each)} at {exit_text}"
+            left = _phase(each)
         else:
-            clause += f" {_stay(each)}"
+            clause += f" {_without_exit(each)}"
             left = ""
         if each.of.has(LOST):
             short = lost and each.of.median(LOST) and exit_text
-            clause += f", and {_lost(each, short=True)}" if short else f" and retransmitted {_lost(each)}"
+            clause += (
+                f", and {_retransmitted(each, short=True)}" if short else f" and retransmitted {_retransmitted(each)}"
+            )
             lost = True
-        why = _why(each, " (")
+        why = _held_back(each, " (")
         clauses.append(f"{clause}{why})" if why else clause)
     return f"{'; '.join(clauses)}."
 
@@ -206,12 +212,12 @@ def _extremes(subjects: list[Subject]) -> str:
     with_exit = sorted((each for each in subjects if each.of.has(EXIT)), key=lambda each: each.of.median(EXIT) or 0)
     if with_exit:
         first, last = with_exit[0], with_exit[-1]
-        parts.append(
-            f"{first.side} left slow start earliest, at {_exit(first)}, and {last.side} latest, at {_exit(last)}"
-        )
+        earliest = f"{first.side} left slow start earliest, at {_exit_words(first)}"
+        parts.append(f"{earliest}, and {last.side} latest, at {_exit_words(last)}")
     lost = sorted((each for each in subjects if each.of.has(LOST)), key=lambda each: each.of.median(LOST) or 0)
     if lost:
-        parts.append(f"{lost[0].side} retransmitted least ({_lost(lost[0])}), {lost[-1].side} most, {_lost(lost[-1])}")
+        least = f"{lost[0].side} retransmitted least ({_retransmitted(lost[0])})"
+        parts.append(f"{least}, {lost[-1].side} most, {_retransmitted(lost[-1])}")
     stayed = [each.side for each in subjects if not has_exit(each)]
     if stayed:
         verb = "has" if len(stayed) == 1 else "have"
@@ -222,7 +228,7 @@ def _extremes(subjects: list[Subject]) -> str:
 def _ratios(subjects: list[Subject]) -> list[str]:
     """Compare the sides with the first: windows and retransmissions, and if no flow left its start-up also goodput."""
     window = EXIT if any(each.of.has(EXIT) for each in subjects) else EXIT_PACKETS
-    wording = [Wording(window, *_LEFT), _AGAIN]
+    wording = [Wording(window, *_EXITS), _RETRANSMITS]
     if not any(has_exit(each) for each in subjects):
         wording.append(_RATE)
     return compare_with_first(subjects, *wording)
@@ -237,7 +243,7 @@ def _over_places(subjects: list[Subject]) -> list[str]:
         if stayed:
             number = "each" if len(stayed) == count else str(len(stayed))
             without.append(
-                f"{side} {_stay(stayed[0])} (at {number} of {count} sweep points, the first {stayed[0].place})"
+                f"{side} {_without_exit(stayed[0])} (at {number} of {count} sweep points, the first {stayed[0].place})"
             )
     sentences = [*_ratios(subjects), *([f"{'; '.join(without)}."] if without else [])]
     counted = [each.of for each in subjects if each.of.has(LOST)]
@@ -250,8 +256,8 @@ def _ranges(subjects: list[Subject]) -> str:
     """For one side over the sweep: the places where it left earliest and latest."""
     first = subjects[0]
     stayed = [each for each in subjects if not has_exit(each)]
-    left = _range(subjects, EXIT, f"left {_left(first)} at")
-    parts = [left or _stay(first)]
+    left = _range(subjects, EXIT, f"left {_phase(first)} at")
+    parts = [left or _without_exit(first)]
     if stayed and left:
         parts[0] += f", has no exit at {len(stayed)} of them"
     lost = _range(subjects, LOST, "retransmitted", placed=False)

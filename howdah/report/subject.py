@@ -23,7 +23,7 @@ CHECKING = "traffic"  # axis of the runs that check the traffic generator
 _OWN = (CHECKING, "control", "unknown")
 _OF_THE_PLACE = {"size", "connections", "requests", "request", "think", "start", "stop", "rtt", "duration", "every"}
 _BBR = "bbr"
-_PATHS = "paths/"  # where the ready-made ones are
+_PATHS = "paths/"  # directory of the shipped path profiles
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Subject:
     whole: Repeated
     others: int = 0
     variant: str = ""
-    axes: Mapping[str, str] = field(default_factory=dict)  # those of the sweep that have several values
-    is_variant: bool = True  # else its side is a value of a swept field
+    axes: Mapping[str, str] = field(default_factory=dict)  # the swept fields with several values
+    is_variant: bool = True  # else the side is a value of a swept field
 
     @property
     def placed(self) -> str:
@@ -60,8 +60,8 @@ class Subject:
 
 
 def subjects_of(table: Table) -> list[Subject]:
-    """The subjects of the runs that count, in table order. Runs that check the traffic generator are left out unless
-    there are no others."""
+    """The subjects of the runs that count, in table order; runs that check the traffic generator only if there are no
+    others."""
     blocks = [block for _, of_point in table.points for block in of_point if block.count and block.rows]
     blocks = [block for block in blocks if CHECKING not in block.axes] or blocks
     swept = _swept(blocks)
@@ -82,7 +82,6 @@ def _have_counterparts(blocks: list[Block]) -> bool:
 
 
 def _swept(blocks: list[Block]) -> list[str]:
-    """The fields with several values."""
     values: dict[str, set[str]] = {}
     for block in blocks:
         for name, value in block.axes.items():
@@ -122,8 +121,7 @@ def _of_block(block: Block, swept: list[str], contrast: str | None, by_home: boo
 
 
 def _side(block: Block, rows: list[TableRow]) -> str:
-    """The variant's label. If no flow has the variant's algorithm, because each flow names its own, the first flow's
-    algorithm."""
+    """The variant's label; if each flow names its own algorithm, that of the first flow."""
     named = [row.planned.algorithm for row in rows if row.planned is not None]
     return block.variant.label if not named or block.variant.algorithm in named else named[0]
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result table: variants and their flows as rows, measures as columns, repetitions combined; and cautions about it,
-from plans and claims.
-"""
+"""The result table: variants and their flows as rows, measures as columns, repetitions combined; and its cautions."""
 
 from __future__ import annotations
 
@@ -45,8 +43,7 @@ class MeasureColumn:
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell: its text, interval and note; ``rows`` is the number of flow rows it spans. ``value`` and ``spread`` are
-    its numbers in the unit shown."""
+    """One cell: its text, interval and note, the number of flow rows it spans, and its numbers in the unit shown."""
 
     text: str
     interval: str = ""
@@ -117,9 +114,8 @@ class Table:
 def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
-    ``table: hidden`` leaves a measure out. ``instead`` makes it a main measure if a flow has no exit, even with only a
-    reason for its absence. ``notable`` leaves it out if all its values are too small. If transfers have a size,
-    completion time comes first.
+    ``table: hidden`` leaves a measure out. ``instead`` makes it a main one if a flow has no exit, even with only a
+    reason for its absence. ``notable`` leaves it out if all its values are too small. Completion times come first.
     """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
@@ -162,7 +158,7 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
         merged.causes.update(summary.causes)
         merged.absent.update(summary.absent)
     runs = [run for experiment in experiments for run in experiment.runs]
-    # Points, and of each its variants' runs and groups: every run and group is looked at once.
+    # Runs and groups by point and variant, in one pass over each.
     of_point: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
         of_point.setdefault(run.point, {}).setdefault(variants.key(run), []).append(run)
@@ -178,15 +174,15 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
             if not mine:
                 continue
             block = Block(variant, sum(run.counts for run in mine), len(mine))
-            block.excluded = [(run.name, run.verdict_name, _why(run)) for run in mine if not run.counts]
+            block.excluded = [(run.name, run.verdict_name, _reason(run)) for run in mine if not run.counts]
             groups = groups_of.get((point, variant.key), set())
             plans = [run.plan for run in mine if run.plan]
             flows = {flow.group or str(flow.id): flow for plan in plans for flow in plan.flows}
-            said = repeated(mine)
+            by_flow = repeated(mine)
             block.axes = mine[0].place
             block.path = plans[0].path if plans else None
-            block.whole = said.get("", block.whole)
-            block.rows = _rows(shown, merged, groups, flows, said)
+            block.whole = by_flow.get("", block.whole)
+            block.rows = _rows(shown, merged, groups, flows, by_flow)
             blocks.append(block)
         result.append((point, blocks))
     modelled = [run.plan.traits.label for run in runs if run.plan and run.plan.traits.model]
@@ -194,14 +190,13 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
     return Table(shown, result, models, all_modelled=len(modelled) == len(runs), cautions=cautions(experiments))
 
 
-def _why(run: Run) -> str:
+def _reason(run: Run) -> str:
     broken = [check.name for check in run.broken]
     unknown = [f"{check.name} (not made)" for check in run.checks if check.ok is None]
     return ", ".join(broken or unknown) or run.problem or ""
 
 
 def _in_readable_units(measures: list[MeasureColumn], summaries: list[Summary]) -> list[MeasureColumn]:
-    """Show kB as MB if the values are large."""
     result = []
     for measure in measures:
         values = [
@@ -218,7 +213,7 @@ def _rows(
     summary: Summary,
     groups: set[Group],
     flows: dict[str, Flow],
-    said: dict[str, Repeated],
+    repeated_by_flow: dict[str, Repeated],
 ) -> list[TableRow]:
     by_flow = {group.flow: group for group in groups}
     names = sorted(flows, key=lambda name: _order(name, flows[name])) or [""]
@@ -237,7 +232,7 @@ def _rows(
                 cells.append(_cell(measure, summary, found, 1) if found else TableCell("—", note="not measured"))
         flow = flows.get(name)
         title = "" if flow is None else flow.group or flow.name
-        rows.append(TableRow(title, cells, flow, said.get(name, Repeated())))
+        rows.append(TableRow(title, cells, flow, repeated_by_flow.get(name, Repeated())))
     return rows
 
 
@@ -298,7 +293,7 @@ def cause_text(cause: str) -> str:
 def cautions(experiments: list[Experiment]) -> list[str]:
     """Side effects of the algorithm, an initial window without effect, and claims on a metric that no run has."""
     found = plan_cautions([run.plan for experiment in experiments for run in experiment.runs if run.plan])
-    if not is_many(experiments):  # of many only some measures are read
+    if not is_many(experiments):  # of many runs only some measures are read
         found += [sentence for experiment in experiments for sentence in _claims(experiment)]
     return found
 

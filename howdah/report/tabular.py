@@ -13,8 +13,8 @@ from howdah.layout import folded
 from howdah.report.table import Table
 
 _GAP = "  "
-_SPACES = str.maketrans({"\u2009": "", "\u202f": "", "\xa0": " "})  # between digits and units
-_PLAIN = str.maketrans({"\u2212": "-", "\u2009": "", "\u202f": ""})  # what a program takes for a number
+_SPACES = str.maketrans({"\u2009": "", "\u202f": "", "\xa0": " "})  # spaces between digits and before units
+_PLAIN = str.maketrans({"\u2212": "-", "\u2009": "", "\u202f": ""})  # so that programs can parse numbers
 _TEX = {
     "\\": r"\textbackslash{}",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
@@ -103,13 +103,13 @@ def text(table: Tabular, width: int | None = None) -> str:
     numbers = [number for number in range(len(table.columns)) if table.is_number(number)]
     widths = [max(len(line[number]) for line in lines) for number in range(len(table.columns))]
     labels = list(range(numbers[0] if numbers else len(widths)))
-    together = _together(table.columns, len(labels))
+    groups = _column_groups(table.columns, len(labels))
     room = (width or _total([*range(len(widths))], widths)) - _total(labels, widths) - len(_GAP)
-    above = bool(together) and max(_total(each, widths) for each in together) > room
+    above = bool(groups) and max(_total(each, widths) for each in groups) > room
     if above:
         room = (width or 0) - len(_GAP)
     text_lines = folded(table.title, width)
-    for number, part in enumerate(_parts(together, widths, room) or [[]]):
+    for number, part in enumerate(_parts(groups, widths, room) or [[]]):
         text_lines += [""] if number else []
         shown = part if above else [*labels, *part]
         for line in lines:
@@ -122,7 +122,7 @@ def text(table: Tabular, width: int | None = None) -> str:
     return "\n".join(text_lines) + "\n"
 
 
-def _together(columns: list[str], first: int) -> list[list[int]]:
+def _column_groups(columns: list[str], first: int) -> list[list[int]]:
     """The columns from ``first`` on, grouped so that a column without a heading stays with the one before it."""
     found: list[list[int]] = []
     for number in range(first, len(columns)):
@@ -136,10 +136,10 @@ def _total(columns: list[int], widths: list[int]) -> int:
     return sum(widths[each] for each in columns) + len(_GAP) * (len(columns) - 1)
 
 
-def _parts(together: list[list[int]], widths: list[int], room: int) -> list[list[int]]:
+def _parts(groups: list[list[int]], widths: list[int], room: int) -> list[list[int]]:
     """Distribute the groups of columns over parts that fit the room, at least one group in each."""
     parts: list[list[int]] = []
-    for each in together:
+    for each in groups:
         if not parts or _total([*parts[-1], *each], widths) > room:
             parts.append([])
         parts[-1] += each
@@ -155,8 +155,7 @@ FORMS: dict[str, Callable[[Tabular], str]] = {
 
 
 def result_table(results: Table, title: str, names: Sequence[str] = ()) -> Tabular:
-    """A table of the given measures, or of the main ones, each followed by a column for its spread. Raises HowdahError
-    for a measure without a value."""
+    """The given measures, or the main ones, each followed by its spread. Raises HowdahError for one without a value."""
     place = {measure.name: number for number, measure in enumerate(results.measures)}
     lacking = next((name for name in names if name not in place), None)
     if lacking is not None:

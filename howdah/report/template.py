@@ -29,15 +29,14 @@ _UNIT = (
 )
 # "80 ms", "± 3", "n = 10"
 _WITHIN_NUMBER = re.compile(rf"(?<=\d) (?=(?:{_UNIT})(?![\w/]))|(?<=±) (?=\d)|(?<=\bn) (?== \d)|(?<=\bn =) (?=\d)")
-# What is not text that a page lays out in lines, or is text that a reader copies to a terminal; or else text.
+# Markup and elements whose text must not change (scripts, code to copy), or else text.
 _PART = re.compile(r"<(script|style|pre|code|textarea)\b.*?</\1>|<[^>]*>|(?P<text>[^<]+)", re.DOTALL)
 _FILE = "bytecode"
 _BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 
 
 def templates_of(directory: Path) -> Environment:
-    """A Jinja environment for the templates in a directory. Output is escaped, an unknown name is an error, and a
-    number stays on one line with its unit."""
+    """A Jinja environment: output is escaped, an unknown name is an error, numbers stay on one line with their unit."""
     found = Environment(
         loader=FileSystemLoader(directory),
         autoescape=True,
@@ -56,8 +55,7 @@ class _Page(Template):
 
 
 def whole(page: str) -> str:
-    """Put non-breaking spaces between numbers and their units in a page's text. Leave attributes, scripts and code
-    unchanged."""
+    """Put non-breaking spaces between numbers and units in a page's text, but not in attributes, scripts and code."""
     return _PART.sub(lambda part: _WITHIN_NUMBER.sub("\u00a0", part[0]) if part["text"] else part[0], page)
 
 

@@ -24,16 +24,16 @@ class ResultRow(FilePart):
     experiment: str
     kernel: str
     algorithm: str
-    point: dict[str, Scalar] = Field(description="the swept fields that tell this row from others, without algorithm")
+    point: dict[str, Scalar] = Field(description="the swept fields that distinguish this row, without algorithm")
     flow: str | None = Field(description="name of the flow or of the group")
     metric: str = Field(description="docs/measures.md")
     unit: str | None = Field(description="as in metrics.json")
     n: int = Field(description="repetitions that have a value")
-    median: float | None = Field(description="null for a measure in words")
+    median: float | None = Field(description="null for a textual measure")
     mean: float | None
     low: float | None = Field(description="95 % interval of the mean; null for one value or equal values")
     high: float | None
-    counts: dict[str, int] | None = Field(description="how often each word came up; null for a number")
+    counts: dict[str, int] | None = Field(description="count of each text; null for a number")
 
 
 class LeftOut(FilePart):
@@ -46,11 +46,11 @@ class ResultData(FilePart):
     """The results of some experiments."""
 
     experiments: list[str]
-    found: list[str] = Field(description="what was found, in sentences, as the page begins with")
+    found: list[str] = Field(description="the findings in sentences, as at the top of the page")
     rows: list[ResultRow]
     differences: list[PairedRow] = Field(description="each side against the first, at each point")
-    completion: list[CompletionRow] = Field(description="how long transfers took, by their size")
-    left_out: list[LeftOut] = Field(description="runs that enter no row")
+    completion: list[CompletionRow] = Field(description="completion times by size class")
+    left_out: list[LeftOut] = Field(description="excluded runs")
 
 
 def result_data(experiments: list[Experiment]) -> ResultData:
@@ -110,7 +110,6 @@ def _rows(experiment: Experiment, source: TableSource) -> list[ResultRow]:
 
 
 def _flow(run: Run | None, flow: str) -> str | None:
-    """The name of the flow or group, or None for the whole run."""
     names = {str(each.id): each.name for each in run.plan.flows} if run and run.plan else {}
     return names.get(flow, flow) or None
 

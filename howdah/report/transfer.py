@@ -53,7 +53,6 @@ class SizeClass:
     slowdowns: list[float] = field(default_factory=list)
 
     def add(self, time_s: float | None, ideal_s: float | None) -> None:
-        """Count a transfer; ``time_s`` is None if it was not completed."""
         self.count += 1
         if time_s is not None:
             self.times_s.append(time_s)
@@ -147,41 +146,40 @@ def _in_order(keys: Iterable[_ClassKey]) -> list[_ClassKey]:
 
 
 def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None]]:
-    """Yield measured flows of a fixed size, and each request of flows with several requests: flow, size, time (None if
-    not completed) and ideal time."""
+    """Yield measured flows of a fixed size, and each request of a closed loop: flow, size, time or None, ideal time."""
     assert run.plan is not None
     flows, path = {flow.id: flow for flow in run.plan.flows}, run.plan.path
     found = [(row.flow, row.value) for row in run.metrics if row.metric == _TIME and row.flow is not None]
     connections = run.connections().of(_TIME)
     found += zip(connections.flows, connections.table["value"].to_pylist(), strict=True)
-    asked: list[Flow] = []
+    closed_loops: list[Flow] = []
     for number, value in found:
         flow = flows[number]
         if planned_requests(flow) is not None:
-            asked.append(flow)
+            closed_loops.append(flow)
         elif flow.size_bytes is not None:
             time = float(value) if isinstance(value, int | float) else None
             yield flow, flow.size_bytes, time, ideal_s(flow, path)
-    if asked:
-        yield from _answers(run, path, asked)
+    if closed_loops:
+        yield from _answers(run, path, closed_loops)
 
 
-def _answers(run: Run, path: Path, asking: list[Flow]) -> Iterator[tuple[Flow, int, float | None, float | None]]:
+def _answers(run: Run, path: Path, flows: list[Flow]) -> Iterator[tuple[Flow, int, float | None, float | None]]:
     """Yield each request of a closed loop from its client's record; nothing if a pack left that record out."""
     file = run.directory.raw / "agent.json"
     if not file.exists():
         return
     check(run.directory, run.provenance, [file])
     record = read_agent(run.directory)
-    for flow in asking:
-        asked = planned_requests(flow)
-        assert asked is not None
+    for flow in flows:
+        loop = planned_requests(flow)
+        assert loop is not None
         times = times_s(record.flow(flow.id))
-        later = ideal_s(flow, path, asked.object_bytes)
-        first = ideal_s(replace(flow, size_bytes=asked.object_bytes), path)
-        for number in range(asked.requests):
+        later = ideal_s(flow, path, loop.object_bytes)
+        first = ideal_s(replace(flow, size_bytes=loop.object_bytes), path)
+        for number in range(loop.requests):
             time = times[number] if number < len(times) else None
-            yield flow, asked.object_bytes, time, later if number else first
+            yield flow, loop.object_bytes, time, later if number else first
 
 
 def _decade(size_bytes: int) -> tuple[int, int, str]:
@@ -207,16 +205,16 @@ class CompletionRow(FilePart):
     kernel: str
     point: dict[str, Scalar]
     group: str = Field(description="name of the group, or of the flow")
-    sizes: str = Field(description="the class of size in words; all: every one of them")
+    sizes: str = Field(description="the size class in words, or all")
     least_bytes: int
     most_bytes: int
     transfers: int = Field(description="of all repetitions that count")
     completed: int
     percentile: str
-    time_s: float | None = Field(description="null where fewer than one transfer is beyond it")
-    time_low_s: float | None = Field(description="95 % interval of order statistics; null where it has no bound")
+    time_s: float | None = Field(description="null if fewer than one transfer lies beyond it")
+    time_low_s: float | None = Field(description="95 % interval of order statistics; null if unbounded")
     time_high_s: float | None
-    slowdown: float | None = Field(description="time over the ideal one; null where the path has no one rate")
+    slowdown: float | None = Field(description="time over the ideal one; null if the path has no single rate")
     slowdown_low: float | None
     slowdown_high: float | None
 
@@ -248,8 +246,7 @@ def completion_data(experiments: list[Experiment]) -> list[CompletionRow]:
 
 
 def completion_table(experiments: list[Experiment], least: int = 1, limits_bytes: Sequence[int] = ()) -> Tabular:
-    """A row for each size class with at least ``least`` completed transfers: percentiles in seconds with intervals, and
-    two percentiles of the slowdown."""
+    """A row for each size class with at least ``least`` completed transfers; times in seconds and slowdowns."""
     found = [each for each in size_classes(experiments, limits_bytes) if len(each.times_s) >= least]
     incomplete = any(len(each.times_s) < each.count for each in found)
     several = {name: len({getattr(each, name) for each in found}) > 1 for name in ("experiment", "kernel", "group")}
@@ -258,9 +255,9 @@ def completion_table(experiments: list[Experiment], least: int = 1, limits_bytes
     columns += [cell for name in ("p50", "p99") for cell in (f"slowdown, {name}", "")]
     rows = []
     for each in found:
-        said = {name: str(getattr(each, name)) if several[name] else "" for name in several}
+        names = {name: str(getattr(each, name)) if several[name] else "" for name in several}
         point = place_words({key: value for key, value in each.point.items() if key != "algorithm"})
-        head = [said["experiment"], point, each.algorithm, said["kernel"], said["group"], each.words]
+        head = [names["experiment"], point, each.algorithm, names["kernel"], names["group"], each.words]
         counts = [str(each.count), str(len(each.times_s)) if incomplete else ""]
         slowed = each.slowed()
         shown = [*each.times().values(), slowed["p50"], slowed["p99"]]

@@ -22,8 +22,8 @@ class Colour:
 def colours(variants: list[tuple[str, str]]) -> dict[str, Colour]:
     """Choose a colour for each variant, given as (key, algorithm).
 
-    The first variant of an algorithm gets the algorithm's colour; further variants and unknown algorithms take the
-    spare colours in turn.
+    An algorithm's first variant gets the algorithm's colour; further ones and unknown algorithms take the spare
+    colours.
     """
     palette = data("palette.yaml")
     known = {name: Colour(**value) for name, value in palette["algorithms"].items()}
@@ -53,8 +53,7 @@ _BETWEEN = " · "
 
 @dataclass(frozen=True)
 class Variant:
-    """One side of the comparison. ``label`` distinguishes it from the others; ``home`` is its kernel and experiment
-    where those differ."""
+    """One side of the comparison, with a distinct ``label``; ``home`` is its kernel and experiment if those differ."""
 
     key: str
     label: str
@@ -88,7 +87,6 @@ class Variants:
         return self.of(run.algorithm, run.kernel, run.experiment)
 
     def index(self, run: Run) -> int:
-        """The index of a run's variant."""
         return [variant.key for variant in self.all].index(self.key(run))
 
     def of(self, algorithm: str, kernel: str, experiment: str) -> str:

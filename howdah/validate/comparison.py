@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of two engines on one plan, measure by measure, within tolerances: for people (text, Markdown) and for
-programs (JSON)."""
+"""Comparison of two engines on one plan, measure by measure, within tolerances: as text, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -208,8 +207,8 @@ def rows(points: Sequence[ComparedRun]) -> list[tuple[str, ...]]:
 
 
 def _row(pair: ComparedMeasure) -> tuple[str, ...]:
-    said = "" if pair.agrees else "differs"
-    return (_LABELS[pair.metric], *map(_text, pair.values), _difference(pair), said)
+    remark = "" if pair.agrees else "differs"
+    return (_LABELS[pair.metric], *map(_text, pair.values), _difference(pair), remark)
 
 
 def _text(value: Value) -> str:
@@ -229,8 +228,8 @@ def times(points: Sequence[ComparedRun]) -> list[str]:
     """A line for each run: verdicts, kernel and wall time of both sides."""
     lines = []
     for point in points:
-        said = ", ".join(f"{side.engine} {side.verdict} in {side.wall_s:.1f} s" for side in point.sides)
-        lines.append(f"{point.run}: Linux {point.sides[0].kernel or '?'}; {said}")
+        remark = ", ".join(f"{side.engine} {side.verdict} in {side.wall_s:.1f} s" for side in point.sides)
+        lines.append(f"{point.run}: Linux {point.sides[0].kernel or '?'}; {remark}")
         lines += [f"  ! {problem}" for problem in point.problems]
     return lines
 
@@ -330,5 +329,5 @@ def _side(engine: str, outcome: Outcome, run: Run | None) -> Side:
 
 def _kernel(kernel: KernelOrigin) -> str:
     """The kernel's version. Debian's release names do not always include it; its package versions do."""
-    said: list[str] = _VERSION.findall(kernel.source or "")
-    return said[-1] if said else kernel.release or "unknown"
+    remark: list[str] = _VERSION.findall(kernel.source or "")
+    return remark[-1] if remark else kernel.release or "unknown"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in virtual time as they are made: phases, progress, curves over simulated seconds, exits. From runs.json.
+// Live runs in virtual time, from runs.json: phases, progress, curves over simulated seconds, exits.
 "use strict";
 howdah.board = (() => {
   const { theme, marks } = howdah;
@@ -16,12 +16,12 @@ howdah.board = (() => {
     return made;
   }
 
-  // Text is only written where it differs, so that a screen reader hears changes alone.
+  // Write text only if it differs, so that a screen reader announces only changes.
   function write(node, text) {
     if (node.textContent !== text) node.textContent = text;
   }
 
-  // Where the axis of simulated time ends: at a half, a quarter … of the run, so that it fits what is there and rarely moves.
+  // The end of the simulated-time axis: a half, a quarter … of the run, so that it fits the data and rarely moves.
   function reach(seconds, whole) {
     let end = whole;
     while (end / 2 > seconds) end /= 2;
@@ -43,7 +43,7 @@ howdah.board = (() => {
 
     draw(run) {
       const flows = [...run.flows, ...run.groups].filter((flow) => flow[this.part] && flow[this.part].some((value) => value !== null));
-      this.root.hidden = !flows.length; // nothing is drawn of nothing: the facts above say what is known
+      this.root.hidden = !flows.length; // without flows the facts above say everything
       if (!flows.length) return;
       const longest = Math.max(2, ...flows.map((flow) => flow[this.part].length));
       const step = flows.length ? flows[0].step_s : 1;
@@ -80,7 +80,7 @@ howdah.board = (() => {
       }, data, this.canvas);
     }
 
-    // The exits so far, and the BDP, in the figure of the window.
+    // Draw the exits so far and the BDP in the cwnd figure.
     mark(plot) {
       if (this.part !== "cwnd") return;
       const frame = marks.frame(plot);
@@ -147,7 +147,7 @@ howdah.board = (() => {
 
   const cards = new Map();
 
-  // Replaces the rows of a table where they differ. Cells from `first` to before `last` are numbers.
+  // Replace the rows of a table that differ. Cells from `first` to before `last` are numbers.
   function fill(body, texts, first, last) {
     const shape = JSON.stringify(texts);
     if (body.dataset.shape === shape) return;
@@ -163,7 +163,7 @@ howdah.board = (() => {
     }));
   }
 
-  // About how long, in the largest unit that fits.
+  // A rough duration in the largest unit that fits.
   function span(seconds) {
     if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
     if (seconds < 5400) return `${Math.round(seconds / 60)} min`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the Prometheus this page came from once a second and draws what it answers.
+// Queries the Prometheus that served this page once a second and draws the answers.
 "use strict";
 (() => {
   const settings = JSON.parse(document.getElementById("settings").textContent);
@@ -7,7 +7,7 @@
   const { theme, marks } = howdah;
   const EVERY_MS = 1000;
   const POINTS = 300;
-  const LEAST_S = 60; // an axis of time is not shorter
+  const LEAST_S = 60; // least length of the time axis
   let paused = false;
 
   async function ask(endpoint, parameters) {
@@ -20,7 +20,7 @@
   const quoted = (text) => `"${text.replace(/\\/g, "\\\\").replace(/"/g, '\\"').replace(/\n/g, "\\n")}"`;
   const matchers = (labels) => Object.entries(labels).map(([name, value]) => `${name}=${quoted(value)}`).join(", ");
 
-  // The labels of the run that is chosen; a label that it lacks must be empty, or runs of other points would match.
+  // The labels of the chosen run; a label that it lacks must be empty, or runs of other points would match.
   function chosen() {
     const own = find("run").value ? JSON.parse(find("run").value) : {};
     return matchers({ job: settings.job, ...own });
@@ -28,7 +28,7 @@
 
   const key = (labels) => settings.labels.map((name) => labels[name] || "").join("\n");
 
-  // The runs in virtual time of the span, also those that have ended.
+  // The runs in virtual time within the span, finished ones included.
   async function virtualRuns(time, span) {
     const seen = await ask("query", { query: `last_over_time(howdah_live_simulated_seconds{${chosen()}}[${span}s])`, time });
     return new Set(seen.map(({ metric }) => key(metric)));
@@ -65,7 +65,7 @@
       return `${labels.algorithm} r${labels.repetition} ${own}`;
     }
 
-    // Where no run has the clock of this machine, an empty panel has nothing to wait for.
+    // If no run uses this machine's clock, empty panels have nothing to wait for.
     draw(found, from, to, waits) {
       const result = found.filter((each) => each.values.some((pair) => Number.isFinite(Number(pair[1]))));
       this.root.hidden = !result.length && !waits;
@@ -110,7 +110,7 @@
 
   const panels = settings.panels.map((panel) => new Panel(panel, find("panels")));
 
-  // The list is changed only when it differs, or it would close under the reader's hand.
+  // Update the list only if it differs, or it would close while the reader uses it.
   function list(infos) {
     const options = infos.map(({ metric }) => {
       const own = Object.fromEntries(settings.labels.map((name) => [name, metric[name] || ""]));
@@ -140,11 +140,11 @@
     const waits = state.underway.some((run) => !run.virtual);
     const virtual = await virtualRuns(to, span);
     const section = find("panels-title").parentElement;
-    section.hidden = false; // what is hidden has no width to draw to
-    // Instants at multiples of the step: the same ones at every look.
+    section.hidden = false; // a hidden section has no width to draw into
+    // Instants at multiples of the step, so that every query has the same ones.
     const [start, end] = [to - span, to].map((each) => Math.floor(each / step) * step);
     const found = await Promise.all(panels.map((panel) => ask("query_range", { query: query(panel.description), start, end, step })));
-    // Simulated seconds are not those of this axis: their curves are above.
+    // Simulated seconds do not fit this axis; their curves are above.
     const shown = found.map((series) => series.filter(({ metric }) => !metric.flow || !virtual.has(key(metric))));
     const begun = Math.min(to - LEAST_S, ...shown.flat().map((series) => series.values[0][0]));
     panels.forEach((panel, index) => panel.draw(shown[index], Math.max(to - span, begun), to, waits));

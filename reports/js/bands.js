@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The band behind a line: all repetitions, from the least to the largest.
+// The band behind a line: the range of all repetitions.
 "use strict";
 howdah.bands = (() => {
   const OPACITY = 0.16;
@@ -24,7 +24,7 @@ howdah.bands = (() => {
     return path;
   }
 
-  // The least and the greatest value of some bands between two times, together with what is given.
+  // The least and greatest value of some bands within the view, together with the given `least` and `most`.
   function reach(bands, scale, least, most) {
     for (const band of bands) {
       band.low.forEach((low, cell) => {
@@ -45,7 +45,7 @@ howdah.bands = (() => {
     context.globalAlpha = 1;
   }
 
-  // What the shading is, in words; empty without shading.
+  // What the shading means, in words; null without shading.
   function words(bands) {
     const counts = [...new Set(bands.map((band) => band.count))].sort((a, b) => a - b);
     if (!counts.length) return null;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the columns that howdah/report/codec.py writes.
+// Decodes the columns that howdah/report/codec.py encodes.
 "use strict";
 howdah.codec = (() => {
-  // Zigzag differences plus one, seven bits a byte, zero for no value. Arithmetic, not shifts: codes exceed 32 bits.
+  // Zigzag differences plus one, seven bits a byte, zero for no value. No bit shifts, because codes exceed 32 bits.
   function column(coded) {
     const bytes = atob(coded.data);
     const values = new Array(coded.count);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bar above the figures: what lies over each other, which flows, which repetition, zoom.
+// The bar above the figures: overlaid axes, flows, repetition, zoom.
 "use strict";
 howdah.controls = (() => {
   const { state } = howdah;
-  const MOST_CHIPS = 8; // of an axis that shows one value; of more there is a list
+  const MOST_CHIPS = 8; // most values of a single-valued axis that get a button; more are in a list
 
-  // A labelled group; its label is shown unless the buttons speak for themselves.
+  // A labelled group; its label is shown unless the buttons are self-explanatory.
   function group(name, shown = true) {
     const made = document.createElement("div");
     made.className = "group";
@@ -34,13 +34,13 @@ howdah.controls = (() => {
     return made;
   }
 
-  // Adds or removes, but never the last one.
+  // Add or remove a value, but never the last one.
   function toggle(set, item) {
     if (!set.has(item)) set.add(item);
     else if (set.size > 1) set.delete(item);
   }
 
-  // One axis: whether its values lie over each other, and which are shown.
+  // One axis: whether its values are overlaid, and which are shown.
   function axis(number) {
     const { label, name, values, colours } = state.data.axes[number];
     const made = group(label);
@@ -49,7 +49,7 @@ howdah.controls = (() => {
     const here = state.valuesHere(number);
     if (state.several(number)) {
       for (const [mode, text] of [[true, "compare"], [false, "one at a time"]]) {
-        const each = button(text, over === mode, () => state.change(() => { if (over !== mode) state.lay(number, mode); }));
+        const each = button(text, over === mode, () => state.change(() => { if (over !== mode) state.overlay(number, mode); }));
         each.setAttribute("aria-label", `${label}: ${text}`);
         made.append(each);
       }
@@ -126,14 +126,14 @@ howdah.controls = (() => {
     return made;
   }
 
-  // Which of start-up and whole run is in view; neither, where the reader zoomed.
+  // Buttons for start-up and whole run; neither is pressed if the reader zoomed.
   function refresh(container) {
     for (const each of container.querySelectorAll("[data-frame]")) {
       each.setAttribute("aria-pressed", String(state.view.frame === each.dataset.frame));
     }
   }
 
-  // Rebuilds the bar and gives the focus back to the control that had it.
+  // Rebuild the bar and return the focus to the control that had it.
   function build(container, figures) {
     const controls = [...container.querySelectorAll("button, select")];
     const focused = controls.indexOf(document.activeElement);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure as SVG, for which it is drawn once more on a canvas that writes down what is drawn, and as PNG, made from that.
+// A figure as SVG, drawn again on the recording canvas (recorder.js), and as PNG, made from the SVG.
 "use strict";
 howdah.save = (() => {
   const { state, theme, legend, marks, Recorder } = howdah;
@@ -7,9 +7,9 @@ howdah.save = (() => {
   const EDGE = 12;
   const TITLE = { size: 14, weight: 600 };
   const LINE = 18; // pixels from one line of text to the next
-  const KEY = 32; // a sample of the legend, and the room behind it
+  const KEY = 32; // width of a legend sample and the space after it
 
-  // What the figure's own code draws of its view.
+  // Draw the current view with the figure's own code.
   function drawn(figure) {
     const { plot } = figure;
     const recorder = new Recorder();
@@ -17,7 +17,7 @@ howdah.save = (() => {
     const options = figure.options();
     const named = (_, index) => {
       const line = figure.lines[index - 1];
-      if (!line.points && !line.low) recorder.called(line.label);
+      if (!line.points && !line.low) recorder.setTitle(line.label);
     };
     options.hooks = { drawAxes: options.hooks.drawAxes, draw: options.hooks.draw, drawSeries: [named] };
     Object.assign(options, { width: plot.width, height: plot.height, pxAlign: 0, cursor: { show: false } });
@@ -40,8 +40,8 @@ howdah.save = (() => {
 
   const text = (x, y, content, attributes) => element("text", { x, y, ...attributes }, escaped(content));
 
-  // A text in lines that are no wider than that, if its words are not: they begin behind spaces and hyphens.
-  function broken(content, width, font) {
+  // Break a text into lines of at most that width where its words permit; words end at spaces and hyphens.
+  function wrapped(content, width, font) {
     const found = [""];
     for (const word of content.match(/[^\s-]*[\s-]?/g)) {
       if (found.at(-1) && marks.widthOf(found.at(-1) + word, font) > width) found.push("");
@@ -50,19 +50,19 @@ howdah.save = (() => {
     return found;
   }
 
-  // Title and legend, in lines as long as the figure allows.
+  // Title and legend, broken into lines that fit the figure.
   function above(title, shown, width, fill) {
     const font = `${TITLE.weight} ${TITLE.size}px system-ui, sans-serif`;
     let svg = "";
     let y = 20;
-    for (const part of broken(title, width - 2 * EDGE, font)) {
+    for (const part of wrapped(title, width - 2 * EDGE, font)) {
       svg += text(EDGE, y, part, { "font-size": TITLE.size, "font-weight": TITLE.weight, fill });
       y += LINE;
     }
     let x = EDGE;
     y += 2;
     for (const line of shown) {
-      const parts = broken(line.label, width - 2 * EDGE - KEY);
+      const parts = wrapped(line.label, width - 2 * EDGE - KEY);
       const wide = KEY + Math.max(...parts.map((part) => marks.widthOf(part)));
       if (x > EDGE && x + wide > width - EDGE) {
         x = EDGE;

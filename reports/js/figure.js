@@ -12,8 +12,8 @@ howdah.Figure = (() => {
   }
 
   const all = [];
-  const MOST_POINTS = 300; // of a line, which labels keep away from
-  const APART = 6; // pixels between the points of a line that labels keep away from
+  const MOST_POINTS = 300; // most points of a line that labels avoid
+  const APART = 6; // pixels between the points of a line that labels avoid
 
   class Figure {
     constructor(description, parent) {
@@ -44,14 +44,14 @@ howdah.Figure = (() => {
       this.canvas.addEventListener("keydown", (event) => this.key(event));
       this.canvas.addEventListener("blur", () => {
         if (this.plot) this.plot.setCursor({ left: -10, top: -10 });
-        this.tell(null);
+        this.showTip(null);
       });
-      // Before the cursor's own listener, which writes into the legend and may move the figure.
+      // Runs before the cursor's own listener, which updates the legend and may move the figure.
       this.canvas.addEventListener("mousemove", (event) => {
         const box = this.canvas.getBoundingClientRect();
         this.point(event.clientX - box.left, event.clientY - box.top, false);
       }, true);
-      this.canvas.addEventListener("mouseleave", () => this.tell(null));
+      this.canvas.addEventListener("mouseleave", () => this.showTip(null));
       howdah.touch.bind(this);
       new ResizeObserver(() => this.resize()).observe(this.canvas);
     }
@@ -69,7 +69,7 @@ howdah.Figure = (() => {
       return howdah.stripes.of(shown, this.plot.scales.x, (x, y) => this.position(x, y));
     }
 
-    // Ranges and points: no curves, and several of one time are each drawn.
+    // Ranges and points are not curves, and several at the same time are all drawn.
     spotsNow() {
       const shown = this.lines.filter((line) => !state.view.hidden.has(line.key));
       return howdah.spots.of(shown, this.plot.scales.x, (x, y) => this.position(x, y));
@@ -98,7 +98,7 @@ howdah.Figure = (() => {
       );
     }
 
-    // Points of each line in view, in CSS pixels and not far from one another, so that labels find a place beside them.
+    // Closely spaced points of each line in view, in CSS pixels, which labels must avoid.
     pointsOf(shown) {
       const { min, max } = this.plot.scales.x;
       const found = [];
@@ -119,14 +119,14 @@ howdah.Figure = (() => {
       return found;
     }
 
-    // Show what a module told at a place of the figure, in CSS pixels from its corner. Returns the event, if there is one.
+    // Show the event that a module reported at a place of the figure (CSS pixels from its corner). Returns it, or nothing.
     point(x, y, across) {
       const event = this.plot && this.description.events ? marks.near(this.marksNow().events, x, y, across) : null;
-      this.tell(event);
+      this.showTip(event);
       return event;
     }
 
-    tell(event) {
+    showTip(event) {
       if (this.tip) this.tip.remove();
       this.tip = null;
       if (!event) return;
@@ -141,7 +141,7 @@ howdah.Figure = (() => {
       this.tip.style.top = `${Math.max(0, event.y - this.tip.offsetHeight - 8)}px`;
     }
 
-    // Everything again: the selection or the theme changed. Once all figures are drawn, rescale() aligns them.
+    // Redraw after a change of selection or theme. When all figures are drawn, rescale() aligns them.
     draw() {
       if (this.plot) this.plot.destroy();
       this.plot = null;
@@ -164,7 +164,7 @@ howdah.Figure = (() => {
       this.plot = new uPlot(this.options(), data, this.canvas);
     }
 
-    // Whether windows are so different that the smaller ones would lie on the floor of an axis from zero.
+    // Whether windows differ so much that the smaller ones would lie on the floor of a linear axis.
     spansDecades() {
       if (this.unit.name !== "packets") return false;
       const peaks = this.lines.filter((line) => line.part === "cwnd").map((line) => line.y.reduce((most, each) => Math.max(most, each), 0));
@@ -195,14 +195,14 @@ howdah.Figure = (() => {
       if (this.axis === "exit") this.notes.append(element("p", "note", this.fullText()));
     }
 
-    // That the time axis ends before the plan does.
+    // The remark that the time axis ends before the plan does.
     planned() {
       const longest = Math.max(...state.runs().map((run) => run.planned));
       const over = state.runs().every((run) => run.shown < run.planned);
-      return over ? [element("p", "note", `All flows are over long before the plan ends, at ${format.significant(longest)} s: the figures stop behind them.`)] : [];
+      return over ? [element("p", "note", `All flows end long before the plan does (at ${format.significant(longest)} s), so the figures stop soon after them.`)] : [];
     }
 
-    // Where every ACK is drawn and where only extremes are.
+    // The remark on where every ACK is drawn and where only extremes are.
     fullText() {
       const windows = new Set(this.lines.filter((line) => line.flow.acks).map((line) => line.flow));
       const first = Math.max(...[...windows].map((flow) => flow.acks.full[0]));
@@ -211,7 +211,7 @@ howdah.Figure = (() => {
       return `Every ACK from ${format.seconds(first, 1)} to ${format.seconds(last, 1)} of the exit${thinned ? "; extremes beyond" : ""}.`;
     }
 
-    // The range of values: from zero and with limits that are near while nothing is zoomed, else what is in view.
+    // The range of values: from zero, with near limits, while nothing is zoomed; else the values in view.
     range(plot, least, most) {
       if (least === null || least === undefined) return [0, 1];
       [least, most] = howdah.bands.reach(this.bandsNow(), plot.scales.x, least, most);
@@ -303,7 +303,7 @@ howdah.Figure = (() => {
       state.zoom(this.axis, range);
     }
 
-    // The whole of what the figures of this axis show together, so that they stay aligned.
+    // The common range of all figures of this axis, so that they stay aligned.
     extent() {
       const columns = all.filter((each) => each.plot && each.axis === this.axis).map((each) => each.plot.data[0]);
       const first = Math.min(...columns.map((x) => x[0]));
@@ -324,7 +324,7 @@ howdah.Figure = (() => {
       }
     }
 
-    // Zoom by a factor around the cursor, or pan by a share of the view; never beyond the data.
+    // Zoom by a factor around the cursor, or pan by a fraction of the view; never beyond the data.
     move(factor, shift) {
       const { min, max } = this.plot.scales.x;
       const [first, last] = this.extent();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as the tables of the page write them: four significant digits, narrow spaces between thousands that no line breaks at.
+// Formats numbers as in the page's tables: four significant digits, narrow non-breaking spaces between thousands.
 "use strict";
 howdah.format = (() => {
   function significant(value, digits = 4) {
@@ -14,7 +14,7 @@ howdah.format = (() => {
     return (value < 0 && Number(text) !== 0 ? "\u2212" : "") + whole + (fraction ? `.${fraction}` : "");
   }
 
-  // Tick labels share the decimals that their spacing needs; of a logarithmic axis some ticks are null, and have none.
+  // Tick labels, all with the decimals that their spacing needs; on a logarithmic axis some ticks are null and have no label.
   function ticks(splits) {
     if (splits.includes(null)) return splits.map((value) => (value === null ? "" : significant(value)));
     const spacing = splits.length > 1 ? Math.abs(splits[1] - splits[0]) : 1;

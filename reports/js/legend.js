@@ -21,7 +21,7 @@ howdah.legend = (() => {
     return svg;
   }
 
-  // `rows` keeps what `show` needs to write values into.
+  // `rows` has the fields that `show` fills in.
   function build(container, lines, toggled) {
     container.replaceChildren();
     const at = document.createElement("span");
@@ -49,7 +49,7 @@ howdah.legend = (() => {
     return { rows, at };
   }
 
-  // Values under the cursor; without a cursor the fields are empty. Returns the same as a sentence.
+  // Show the values under the cursor, or empty the fields without one. Returns the values as a sentence.
   function show(legend, plot, unit) {
     const index = plot.cursor.idx;
     const none = index === null || index === undefined;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the selection to the lines of one figure.
+// Turns the selection into the lines of one figure.
 "use strict";
 howdah.lines = (() => {
   const { state, codec, theme } = howdah;
   const decoded = new Map();
-  const MOST_PATHS = 3; // whose limits are drawn
+  const MOST_PATHS = 3; // most paths whose limits are drawn
 
   function once(key, make) {
     if (!decoded.has(key)) decoded.set(key, make());
@@ -17,7 +17,7 @@ howdah.lines = (() => {
     return numbers.map((number) => state.data.paths[number]);
   }
 
-  // Large values are shown in the next unit up; the factor turns data into what is drawn.
+  // Large values are shown in the next larger unit; the factor converts data to it.
   function unitOf(figure) {
     const here = paths(state.runs());
     const most = (name) => Math.max(0, ...here.map((path) => path.limits[name]));
@@ -47,14 +47,14 @@ howdah.lines = (() => {
     return words.join(" ");
   }
 
-  // The axis whose values have colours of their own: that of algorithms, else the first that is laid over itself.
+  // The axis whose values determine the colours: that of algorithms, else the first overlaid one.
   function coloursBy() {
     const over = [...state.view.over].sort((a, b) => a - b);
     return over.length ? over[0] : 0;
   }
 
-  // Colour and dashes of each (run, flow). Algorithms, kernels and experiments have a colour together, as everywhere on
-  // the page; else the first axis has. What else is laid over each other, and further flows, have dashes of their own.
+  // Colour and dashes of each (run, flow). Algorithm, kernel and experiment together determine the colour, as elsewhere on
+  // the page; without them the first overlaid axis does. Other overlaid axes and further flows determine the dashes.
   function looks(runs, flows) {
     const first = coloursBy();
     const byVariant = state.data.axes[first].variants;
@@ -113,7 +113,7 @@ howdah.lines = (() => {
           }
           if (!curve || curve.y.every((each) => each === null)) return;
           curve = scaled(curve, factor);
-          // Of one run and flow the parts of a picture have looks of their own.
+          // With a single run and flow, the parts of a picture have their own looks.
           const own = figure.parts && figure.parts[index];
           found.push({
             key: `${figure.id}/${run.at.join("/")}/${flow ? flow.id : ""}/${part}/${context.repetitions > 1 ? run.repetition : ""}`,
@@ -136,7 +136,7 @@ howdah.lines = (() => {
     return found;
   }
 
-  // The bands of the lines shown: {colour, count, x, low, high}. Where all repetitions are lines there are none.
+  // The bands of the lines shown: {colour, count, x, low, high}; none if all repetitions are drawn as lines.
   function bands(figure, shown) {
     if (figure.axis !== "time" || state.view.repetition === "all") return [];
     const { factor } = unitOf(figure);
@@ -160,7 +160,7 @@ howdah.lines = (() => {
     return found;
   }
 
-  // Horizontal reference lines of a figure, of each path that is shown; of many paths they would cover the lines.
+  // The horizontal reference lines of each path shown; none for many paths, because they would cover the lines.
   function limits(figure) {
     const here = paths(state.runs());
     const { factor } = unitOf(figure);
@@ -176,8 +176,8 @@ howdah.lines = (() => {
     return found;
   }
 
-  // Whose exit it is, where more than one run or flow is shown: colour alone does not say it to everyone.
-  function who(line, shown) {
+  // The run or flow of an exit, if several are shown, because not everyone can distinguish colours.
+  function prefixOf(line, shown) {
     const words = [];
     const name = state.nameOf(line.run, shown.map((each) => each.run));
     if (name) words.push(name);
@@ -185,7 +185,7 @@ howdah.lines = (() => {
     return words.length ? `${words.join(" ")}: ` : "";
   }
 
-  // Exits to mark, once per flow of the runs shown.
+  // The exits to mark, one for each flow of the runs shown.
   function exits(figure, shown) {
     if (!figure.exits) return [];
     const marked = new Map();
@@ -196,13 +196,13 @@ howdah.lines = (() => {
         x: exit.time,
         y: exit.cwnd,
         colour: line.colour,
-        label: `${who(line, shown)}exit: ${exit.cause}${exit.cwnd === null ? "" : `, ${howdah.format.significant(exit.cwnd)}`}`,
+        label: `${prefixOf(line, shown)}exit: ${exit.cause}${exit.cwnd === null ? "" : `, ${howdah.format.significant(exit.cwnd)}`}`,
       });
     }
     return [...marked.values()];
   }
 
-  // Events that modules reported, of the runs and flows shown; in figures around an exit, those within its records.
+  // The events that modules reported for the runs and flows shown; in figures around an exit, those within its records.
   function events(figure, shown) {
     if (!figure.events) return [];
     const found = [];
@@ -213,14 +213,14 @@ howdah.lines = (() => {
       seen.add(key);
       const zero = figure.axis === "exit" ? line.flow.exit.time : 0;
       for (const event of line.flow.events) {
-        found.push({ x: event.time - zero, y: event.cwnd, colour: line.colour, exit: event.exit, label: `${who(line, shown)}${event.text}` });
+        found.push({ x: event.time - zero, y: event.cwnd, colour: line.colour, exit: event.exit, label: `${prefixOf(line, shown)}${event.text}` });
       }
     }
     return found;
   }
 
-  // What the selected runs lack in this figure, flows that had no exit, which is a result, and runs that do not count:
-  // said under it, never left silent.
+  // Remarks below the figure: data that the selected runs lack, flows without an exit (a result), and runs that do not
+  // count.
   function remarks(figure) {
     const lacking = [];
     const stayed = [];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of a page of many runs: medians over two axes of the sweep, and the rows of the runs that somebody asks for.
+// For a page of many runs: a map of medians over two axes of the sweep, and the rows of selected runs.
 "use strict";
 howdah.many = (() => {
-  const MOST_FIELDS = 20; // along an axis of the map; beyond it neighbouring values share one
-  const MOST_CHOICES = 200; // of an axis that rows can be narrowed to
-  const PAGE = 50; // rows that are in the page at once
+  const MOST_FIELDS = 20; // most fields along an axis of the map; beyond it neighbouring values share a field
+  const MOST_CHOICES = 200; // most values of an axis that rows can be filtered by
+  const PAGE = 50; // rows shown at once
   let data = null;
   const view = { measure: 0, across: -1, down: -1, at: new Map(), verdict: -1, field: null, first: 0 };
 
@@ -25,7 +25,7 @@ howdah.many = (() => {
     return made;
   }
 
-  // Fields along an axis: the label of each, and for each value its number.
+  // The fields along an axis: their labels, and the index of each value's field.
   function fields(axis) {
     if (axis < 0) return { labels: [""], size: 1 };
     const { values } = data.axes[axis];
@@ -40,7 +40,7 @@ howdah.many = (() => {
 
   const field = (axis, size, row) => (axis < 0 ? 0 : Math.floor(data.axes[axis].at[row] / size));
 
-  // Rows at the chosen values of all axes, whether they count or not.
+  // The rows at the chosen values of all axes, whether they count or not.
   function standing() {
     const found = [];
     for (let row = 0; row < data.rows.run.length; row++) {
@@ -193,7 +193,7 @@ howdah.many = (() => {
     );
   }
 
-  // Another axis along one side of the map, with all its values; where the other side has it, they change places.
+  // Put an axis along one side of the map, with all its values; if the other side has it, the sides are swapped.
   function lay(side, axis) {
     const other = side === "across" ? "down" : "across";
     if (axis >= 0 && view[other] === axis) view[other] = view[side];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies over the lines of a figure: limits, slow-start exits and events, with their names. And how its axes look.
+// What is drawn over the lines of a figure: limits, slow-start exits and events, with their names. Also the look of axes.
 "use strict";
 howdah.marks = (() => {
   const { theme } = howdah;
   const FONT = "12px system-ui, sans-serif";
-  const HIGH = 15; // pixels of a name, whose base line is BASE below its top
+  const HIGH = 15; // height of a name in pixels; its base line is BASE below its top
   const BASE = 12;
-  const EVENT = 5; // pixels from the middle of an event's diamond to its corners
+  const EVENT = 5; // pixels from the centre of an event's diamond to its corners
   const ruler = document.createElement("canvas").getContext("2d");
 
   function widthOf(text, font = FONT) {
@@ -14,7 +14,7 @@ howdah.marks = (() => {
     return ruler.measureText(text).width;
   }
 
-  // The end of a text that is too wide: it says what happened, the beginning to whom, which the colour says too.
+  // Shorten a text at its beginning: its end says what happened, its beginning to which line, as the colour does.
   function fitting(text, width) {
     let first = 0;
     const rest = () => (first ? `\u2026${text.slice(first)}` : text);
@@ -22,14 +22,14 @@ howdah.marks = (() => {
     return rest();
   }
 
-  // Where a plot has its axes, in CSS pixels; `at` is where it has values of its data.
+  // The edges of a plot's axes in CSS pixels; `at` maps its data to pixels.
   function frame(plot) {
     const [left, top, width, height] = ["left", "top", "width", "height"].map((each) => plot.bbox[each] / devicePixelRatio);
     const at = (x, y) => ({ x: left + plot.valToPos(x, "x"), y: top + plot.valToPos(y, "y") });
     return { left, top, right: left + width, bottom: top + height, at };
   }
 
-  // Of every axis.
+  // Options common to all axes.
   function axis() {
     return {
       stroke: theme.token("quiet"),
@@ -46,21 +46,21 @@ howdah.marks = (() => {
   const overlap = (one, other) => one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
   const steps = (count) => [...Array(count).keys()];
 
-  // Places for a name beside its point, at either side or at an edge, or a little above or below; near its own point first.
+  // Candidate places for a name: beside its point, at an edge, or a little above or below; nearest first.
   const beside = (x, y, width, bounds) => steps(40).flatMap((step) => {
     const top = y - 8 + (step % 2 ? -1 : 1) * Math.ceil(step / 2) * 8;
     const sides = [x + 9, x - 9 - width, bounds.left + 2, bounds.right - 2 - width];
     return sides.map((left) => ({ left, top, cost: step + Math.abs(left + width / 2 - x) / 40 }));
   });
 
-  // Places for the name of a limit above and below its line, the rightmost first.
+  // Candidate places for the name of a limit above and below its line, the rightmost first.
   const along = (y, width, bounds) => steps(25).flatMap((step) => {
     const left = bounds.right - 4 - width - (step * (bounds.right - bounds.left - width - 8)) / 24;
     return [y - 4 - BASE, y + 1].map((top) => ({ left, top, cost: step / 100 }));
   });
 
-  // The place that is free of what is taken and covers the fewest points of the curves. It is taken from then on. Null
-  // where no place is free.
+  // Take the place that overlaps nothing taken and covers the fewest points of the curves. Null
+  // if no place is free.
   function placed(boxes, curves, width, places, bounds) {
     let best = null;
     for (const { left, top, cost } of places) {
@@ -96,7 +96,7 @@ howdah.marks = (() => {
       const label = above ? `\u2191 ${limit.label} ${howdah.format.significant(limit.value)}` : limit.label;
       const width = widthOf(label);
       const spot = placed(boxes, curves, width, along(above ? bounds.top - 1 : y, width, bounds), bounds);
-      // Two limits in one place leave room for one name: the line stands for both.
+      // Two coinciding limits have room for one name: the line represents both.
       drawn.limits.push({ y: above ? null : y, label: spot ? label : "", at: spot || { x: bounds.right, y } });
     }
     for (const exit of exits) {
@@ -163,7 +163,7 @@ howdah.marks = (() => {
       const diamond = new Path2D(`M${event.x.toFixed(2)} ${(event.y - EVENT).toFixed(2)}l${EVENT} ${EVENT}l${-EVENT} ${EVENT}l${-EVENT} ${-EVENT}Z`);
       context.fill(diamond);
       context.stroke(diamond);
-      if (context.called) context.called(event.label);
+      if (context.setTitle) context.setTitle(event.label);
     }
     for (const exit of drawn.exits) rule(exit.colour, instantDash, exit.x, bounds.top, exit.x, bounds.bottom);
     for (const exit of drawn.exits) {
@@ -182,7 +182,7 @@ howdah.marks = (() => {
     context.restore();
   }
 
-  // The event nearest to a place, within a finger's width; with `across`, only the horizontal distance counts.
+  // The event nearest to a place, within a finger's width; with `across`, only the horizontal distance matters.
   function near(events, x, y, across) {
     let best = null;
     let least = 12;

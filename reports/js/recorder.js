@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A canvas that writes SVG: what is drawn on its context becomes elements. It knows what figures use of a context.
+// A canvas that produces SVG elements. Its context implements the part of the canvas API that figures use.
 "use strict";
 howdah.Recorder = (() => {
   const ruler = document.createElement("canvas").getContext("2d");
@@ -19,13 +19,13 @@ howdah.Recorder = (() => {
     return content ? `${begin}>${content}</${name}>` : `${begin}/>`;
   }
 
-  // As Path2D, but what it holds can be read: `d` of an SVG path.
+  // Like Path2D, but readable: `d` is the path data of SVG.
   class Path {
     constructor(from = "") { this.d = from.d ?? from; }
     moveTo(x, y) { this.d += `M${number(x)} ${number(y)}`; }
     lineTo(x, y) { this.d += `${this.d ? "L" : "M"}${number(x)} ${number(y)}`; }
     rect(x, y, width, height) { this.d += `M${number(x)} ${number(y)}h${number(width)}v${number(height)}h${number(-width)}Z`; }
-    // A whole circle: figures have no other arcs.
+    // Always a full circle: figures use no other arcs.
     arc(x, y, r) { this.d += `M${number(x + r)} ${number(y)}a${r} ${r} 0 1 1 ${-2 * r} 0a${r} ${r} 0 1 1 ${2 * r} 0Z`; }
   }
 
@@ -47,7 +47,7 @@ howdah.Recorder = (() => {
     rect(...box) { this.path.rect(...box); }
     arc(x, y, r) { this.path.arc(x, y, r); }
 
-    // Within what was clipped before.
+    // Intersect with the current clip.
     clip(path = this.path) {
       const id = `clip${this.clips.length + 1}`;
       this.clips.push(element("clipPath", { id, "clip-path": this.clipped || null }, element("path", { d: path.d, transform: this.transform })));
@@ -87,8 +87,8 @@ howdah.Recorder = (() => {
       this.add("text", { x: number(x), y: number(base), "font-size": parseFloat(this.font), "text-anchor": anchor, fill: this.fillStyle }, escaped(text));
     }
 
-    // What the last element is, in words.
-    called(text) { this.drawn.at(-1).content += element("title", {}, escaped(text)); }
+    // Give the last element a title.
+    setTitle(text) { this.drawn.at(-1).content += element("title", {}, escaped(text)); }
 
     get transform() {
       const { a, b, c, d, e, f } = this.matrix;
@@ -100,7 +100,7 @@ howdah.Recorder = (() => {
       this.drawn.push({ name, attributes: { ...attributes, opacity, transform: this.transform }, content, clipped: this.clipped });
     }
 
-    // Everything that was drawn; neighbours that are clipped alike are a group.
+    // All elements; consecutive ones with the same clip form a group.
     get svg() {
       let found = this.clips.join("");
       let clipped = "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes that scroll sideways: a hint while there is more to the right, and the keyboard only where there is something to scroll.
+// Boxes that scroll sideways: a hint while there is more to the right, and keyboard focus only if there is something to scroll.
 "use strict";
 (() => {
   function look(box) {
@@ -10,7 +10,7 @@
     else box.removeAttribute("tabindex");
   }
 
-  // A hint stands above its box: within it, it would scroll away.
+  // The hint is above its box, because it would scroll away inside it.
   for (const box of document.querySelectorAll(".scroll")) {
     const hint = document.createElement("p");
     hint.className = "scroll-hint";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a figure is not a curve: points, and ranges as bars from their lower to their upper end.
+// Parts of a figure that are not curves: points, and ranges as bars from their lower to their upper end.
 "use strict";
 howdah.spots = (() => {
   const RADIUS = 3;
   const BAR = { width: 1.5, least: 1, opacity: 0.4 };
 
-  // Of each line without a curve: {colour, alpha, points, bars} in CSS pixels. `at` maps data to pixels.
+  // For each line without a curve: {colour, alpha, points, bars} in CSS pixels. `at` maps data to pixels.
   function of(lines, scale, at) {
     return lines.filter((line) => line.points || line.low).map((line) => {
       const found = { colour: line.colour, alpha: line.alpha, points: [], bars: [] };

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown: of each axis on which runs differ, some values over each other or one alone; some flows; one or all
+// What is shown: for each axis on which runs differ, some values overlaid or a single one; some flows; one or all
 // repetitions; a zoom for each kind of figure.
 "use strict";
 howdah.state = (() => {
   let data = null;
   const listeners = [];
-  const MOST_OVER_EACH_OTHER = 8; // values of a swept field that are laid over each other unasked
+  const MOST_OVERLAID = 8; // values of a swept field that are overlaid by default
   const view = {
-    over: new Set(), // numbers of the axes whose values lie over each other
-    chosen: [], // of each axis the values shown, if they do
-    fixed: [], // of each axis the value shown, if they do not
+    over: new Set(), // indices of the axes whose values are overlaid
+    chosen: [], // by axis: the values shown, if it is overlaid
+    fixed: [], // by axis: the value shown, if it is not
     flows: new Set(),
     repetition: "0", // or "all"
     hidden: new Set(), // keys of lines
-    frame: "start", // of figures against time: "start", "whole", or null where the reader zoomed
+    frame: "start", // time range of figures: "start", "whole", or null if the reader zoomed
     zoom: { time: null, exit: null }, // null: everything
   };
 
   const several = (axis) => data.axes[axis].values.length > 1;
-  // Runs at the fixed values, of all axes but one if it is given.
-  const standing = (but = -1) =>
-    data.runs.filter((run) => run.at.every((value, axis) => axis === but || view.over.has(axis) || value === view.fixed[axis]));
-  const valuesHere = (axis) => [...new Set(standing(axis).map((run) => run.at[axis]))].sort((a, b) => a - b);
+  // Runs at the fixed values of all axes that are not overlaid, except the axis `except`.
+  const runsAtFixed = (except = -1) =>
+    data.runs.filter((run) => run.at.every((value, axis) => axis === except || view.over.has(axis) || value === view.fixed[axis]));
+  const valuesHere = (axis) => [...new Set(runsAtFixed(axis).map((run) => run.at[axis]))].sort((a, b) => a - b);
   const flowsHere = () => {
     const names = new Map();
-    for (const run of standing()) for (const flow of run.flows) if (!names.has(flow.id)) names.set(flow.id, flow.name);
+    for (const run of runsAtFixed()) for (const flow of run.flows) if (!names.has(flow.id)) names.set(flow.id, flow.name);
     return [...names].map(([id, name]) => ({ id, name }));
   };
-  const repetitionsHere = () => [...new Set(standing().map((run) => run.repetition))].sort((a, b) => a - b);
+  const repetitionsHere = () => [...new Set(runsAtFixed().map((run) => run.repetition))].sort((a, b) => a - b);
 
-  // Runs that the selection names; the whole of it, also those that are invalid: the page says which.
+  // All runs of the selection, invalid ones included: the page says which they are.
   const runs = () =>
-    standing().filter(
+    runsAtFixed().filter(
       (run) =>
         [...view.over].every((axis) => view.chosen[axis].has(run.at[axis])) &&
         (view.repetition === "all" || String(run.repetition) === view.repetition),
@@ -42,8 +42,8 @@ howdah.state = (() => {
     view.flows = new Set((view.over.size ? flows.slice(0, 1) : flows).map((flow) => flow.id));
   };
 
-  // Lay the values of an axis over each other, or show one of them.
-  function lay(axis, over) {
+  // Overlay the values of an axis, or show one of them.
+  function overlay(axis, over) {
     const values = valuesHere(axis);
     if (over) {
       view.over.add(axis);
@@ -56,17 +56,17 @@ howdah.state = (() => {
     presetFlows();
   }
 
-  // Show one value of an axis that is not laid over itself; the other axes follow where no run has both.
+  // Show one value of an axis that is not overlaid. If no run has it with the other fixed values, these change too.
   function pick(axis, value) {
     view.fixed[axis] = value;
-    if (!standing().length) {
+    if (!runsAtFixed().length) {
       const run = data.runs.find((each) => each.at[axis] === value);
       view.fixed = [...run.at];
     }
     presetFlows();
   }
 
-  // Show one run, with what lies over it; false where the page has no curves of it.
+  // Show one run, with what is overlaid on it; false if the page has no curves of it.
   function pickRun(name) {
     const run = data.runs.find((each) => each.name === name);
     if (!run) return false;
@@ -77,20 +77,20 @@ howdah.state = (() => {
     return true;
   }
 
-  // The view a page begins with: algorithms, kernels and experiments over each other, or, where there is one of each,
+  // The initial view: algorithms, kernels and experiments overlaid, or, if there is only one of each,
   // the values of the first swept field, if they are few.
-  function begin() {
+  function applyDefaults() {
     view.fixed = [...data.runs[0].at];
     view.chosen = data.axes.map((axis) => new Set(axis.values.keys()));
     const numbers = [...data.axes.keys()].filter(several);
-    const first = numbers.find((axis) => data.axes[axis].values.length <= MOST_OVER_EACH_OTHER);
+    const first = numbers.find((axis) => data.axes[axis].values.length <= MOST_OVERLAID);
     const wanted = numbers.filter((axis) => data.axes[axis].variants);
     view.over = new Set(wanted.length || first === undefined ? wanted : [first]);
     presetFlows();
   }
 
-  // From the start of the first flow shown to past the last of its exits in the runs shown, with what follows from it.
-  // Where no run has an exit of it, as of a short transfer, the flow itself is what there is to see.
+  // The range from the start of the first flow shown to a little after its last exit in the runs shown.
+  // If no run has an exit of that flow, as for a short transfer, the range of the flow itself.
   function startUp() {
     const shown = flowsHere().find((flow) => view.flows.has(flow.id));
     const mine = runs().flatMap((run) => run.flows.filter((flow) => shown && flow.id === shown.id));
@@ -106,7 +106,7 @@ howdah.state = (() => {
     return [Math.max(0, first), left.length ? last + after : Math.min(end, last + after)];
   }
 
-  function settle() {
+  function adjust() {
     for (const axis of view.over) {
       const values = valuesHere(axis);
       const kept = values.filter((value) => view.chosen[axis].has(value));
@@ -121,11 +121,11 @@ howdah.state = (() => {
 
   function change(mutate, kind = "selection") {
     mutate(view);
-    settle();
+    adjust();
     for (const listener of listeners) listener(kind);
   }
 
-  // What tells a run from the others shown, in words; empty where nothing does.
+  // How a run differs from the others shown, in words; empty if it does not.
   function nameOf(run, shown) {
     const parts = data.axes.map((axis, number) => [axis, number]).filter(([, number]) => shown.some((each) => each.at[number] !== run.at[number]));
     return parts.map(([axis, number]) => axis.values[run.at[number]]).join(" · ");
@@ -136,9 +136,9 @@ howdah.state = (() => {
     start(found) {
       data = found;
       if (!data.runs.length) return;
-      data.runs.forEach((run, number) => { run.key = number; }); // two experiments may have runs of one name
-      begin();
-      settle();
+      data.runs.forEach((run, number) => { run.key = number; }); // two experiments may have runs with the same name
+      applyDefaults();
+      adjust();
     },
     get data() { return data; },
     runs,
@@ -147,7 +147,7 @@ howdah.state = (() => {
     flowsHere,
     repetitionsHere,
     nameOf,
-    lay,
+    overlay,
     pick,
     pickRun,
     change,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines that coincide: where a later line covers an earlier one, the earlier one shows through as stripes of its colour.
+// Coinciding lines: where a later line covers an earlier one, the earlier one shows through as stripes of its colour.
 "use strict";
 howdah.stripes = (() => {
-  const NEAR = 1.5; // pixels within which two lines are one for the eye
+  const NEAR = 1.5; // pixels within which two lines look like one
   const STRIPE = 7; // pixels of each colour
   const MOST_LINES = 12;
 
-  // The value of a line at x, between its points; null outside them and in gaps. `from` is where the last search ended.
+  // A line's interpolated value at x; null outside its points and in gaps. `from` is where the last search ended.
   function valueAt(line, x, from) {
     let at = from.at;
     while (at < line.x.length - 1 && line.x[at + 1] < x) at++;
@@ -17,7 +17,7 @@ howdah.stripes = (() => {
     return left + ((right - left) * (x - line.x[at])) / (line.x[at + 1] - line.x[at]);
   }
 
-  // Stretches of lines that others cover: {colour, width, dash, offset, points} in CSS pixels. `at` maps data to pixels.
+  // The covered stretches of lines: {colour, width, dash, offset, points} in CSS pixels. `at` maps data to pixels.
   function of(lines, scale, at) {
     const found = [];
     if (lines.length > MOST_LINES) return found;

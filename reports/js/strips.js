@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which axis has the rows of the exit strips: all ways are in the page, one is shown.
+// Switches the axis whose values are the rows of the exit strips: the page has all arrangements and shows one.
 "use strict";
 howdah.strips = (() => {
   function bind() {

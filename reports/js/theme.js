@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light or dark: what the system prefers, until the reader chooses. Runs before the page is painted.
+// Light or dark theme: the system's preference until the reader chooses. Runs before the page is painted.
 "use strict";
 const howdah = {};
 howdah.theme = (() => {
@@ -22,7 +22,7 @@ howdah.theme = (() => {
   }
 
   system.addEventListener("change", apply);
-  // Paper is white.
+  // Print the light theme.
   window.addEventListener("beforeprint", () => { root.dataset.printing = current(); choose("light"); });
   window.addEventListener("afterprint", () => choose(root.dataset.printing));
   apply();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fingers on a figure: one drags what is in view (or, of a whole figure, the cursor), two pinch. Vertical strokes scroll the page.
+// Touch gestures: one finger pans the view (or moves the cursor in an unzoomed figure), two pinch. Vertical strokes scroll the page.
 "use strict";
 howdah.touch = (() => {
   const { state } = howdah;
-  const LEAST_APART = 0.03; // of the figure's width: fingers that touch are no pinch
+  const LEAST_APART = 0.03; // least distance of two fingers, as a fraction of the figure's width
 
-  // The range after the fingers moved: what lay under them stays under them, and nothing beyond the data comes in view.
+  // The range after the fingers moved: the data under them stay under them, and the view stays within the data.
   function range(before, from, to, extent) {
     const spanBefore = before[1] - before[0];
     const apart = (pair) => Math.max(LEAST_APART, Math.abs(pair[1] - pair[0]));
@@ -13,7 +13,7 @@ howdah.touch = (() => {
     const whole = extent[1] - extent[0];
     const span = Math.min(spanBefore * factor, whole);
     const middle = (pair) => pair.reduce((sum, each) => sum + each, 0) / pair.length;
-    // Positions are shares of the figure's width.
+    // Positions are fractions of the figure's width.
     const held = before[0] + middle(from) * spanBefore;
     const start = Math.max(extent[0], Math.min(held - middle(to) * span, extent[1] - span));
     return span >= whole * 0.999 ? null : [start, start + span];
@@ -50,7 +50,7 @@ howdah.touch = (() => {
       const shared = range(begun.range, share(begun.at), share(positions()), extent);
       state.zoom(figure.axis, shared);
     });
-    // The browser cancels a stroke that it takes for scrolling.
+    // The browser cancels a stroke that it interprets as scrolling.
     for (const end of ["pointerup", "pointercancel", "pointerleave"]) {
       figure.canvas.addEventListener(end, (event) => {
         if (!fingers.delete(event.pointerId)) return;

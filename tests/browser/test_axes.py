@@ -194,8 +194,8 @@ def test_the_whole_run_ends_behind_its_last_flow(visit: Open, tmp_path: Path) ->
     page.keyboard.press("0")
     for name in ("cwnd", "goodput", "queue"):
         assert scale(page, name)[1] == pytest.approx(2.4), name
-    expect(page.locator("#figure-cwnd .note:has-text('the plan ends, at 8 s')")).to_have_count(1)
-    expect(page.locator(".note:has-text('the plan ends')")).to_have_count(1)
+    expect(page.locator("#figure-cwnd .note:has-text('the plan does (at 8 s)')")).to_have_count(1)
+    expect(page.locator(".note:has-text('the plan does')")).to_have_count(1)
 
 
 def test_the_sequence_of_one_run_has_its_parts_and_of_several_the_main_ones(visit: Open, swept_page: Path) -> None:

@@ -15,7 +15,7 @@ from howdah.ingest.run import ingest
 from howdah.measure.run import measure
 from howdah.publish.acktrace import AckTrace
 from howdah.publish.live_state import FILE, LiveState, Transfers, group_transfers
-from howdah.publish.phase import PHASES, Queues, held_experiments, position
+from howdah.publish.phase import PHASES, Queues, locked_experiments, position
 from howdah.publish.underway import Watch
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json, write_json
@@ -146,16 +146,16 @@ def test_an_experiment_that_is_held_is_seen_with_what_is_built_for_it(tmp_path: 
     (runs / "mine" / "a-1").mkdir()
     (runs / "mine" / "a-1" / "run.json").touch()
     with (runs / "mine" / ".lock").open("w") as lock:
-        assert held_experiments(runs, cache) == []
+        assert locked_experiments(runs, cache) == []
         fcntl.flock(lock, fcntl.LOCK_EX)
-        (held,) = held_experiments(runs, cache)
+        (held,) = locked_experiments(runs, cache)
         assert (held.path.name, held.made, held.of, held.building) == ("mine", 1, 2, ())
         for kind in ("tree", "kernel"):
             (cache / kind / f".partial-0123-{os.getpid()}").mkdir(parents=True)
         (cache / "tool" / ".partial-0123-1").mkdir(parents=True)  # another process's
-        assert held_experiments(runs, cache)[0].building == ("kernel", "tree")
+        assert locked_experiments(runs, cache)[0].building == ("kernel", "tree")
         fcntl.flock(lock, fcntl.LOCK_UN)
-        assert held_experiments(runs, cache) == []
+        assert locked_experiments(runs, cache) == []
 
 
 def test_the_queue_is_what_the_disk_says(tmp_path: Path) -> None:

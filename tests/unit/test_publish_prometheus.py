@@ -9,7 +9,7 @@ import pytest
 
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_text
-from howdah.publish.prometheus import PrometheusUnavailableError, complaint_of, fetch, find
+from howdah.publish.prometheus import PrometheusUnavailableError, failure_reason, fetch, find
 
 
 def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
@@ -97,7 +97,7 @@ runtime.throw({0x1fd744d?, 0x7fff4ad72860?})
     ],
 )
 def test_a_crash_of_a_program_in_go_is_one_line(said: str, told: str) -> None:
-    found = complaint_of(said)
+    found = failure_reason(said)
     assert found.startswith(told) and "\n" not in found
 
 

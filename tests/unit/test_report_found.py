@@ -200,7 +200,7 @@ def test_runs_that_do_not_count_are_counted_and_none_that_counts_is_said(tmp_pat
     assert left_out == "3 of 4 runs do not count: 2 invalid and 1 failed (bottleneck rate and others)."
     scenario = Scenario(algorithms=("cubic",), repetitions=1, flows=1, invalid=(("cubic", 0),))
     assert words(made(tmp_path / "none", scenario)) == [
-        "No run counts, so nothing is said of the algorithms: 1 invalid (bottleneck rate)."
+        "No run counts, so nothing can be said about the algorithms: 1 invalid (bottleneck rate)."
     ]
 
 

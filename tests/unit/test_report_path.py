@@ -101,9 +101,7 @@ def test_delay_variation_is_told_with_its_source(run: Run) -> None:
     assert path_notes([varied]) == ["Delay variation: Measured <somewhere>."]
 
 
-@pytest.mark.parametrize(
-    ("counts", "words"), [([12], "it dropped 12 packets"), ([3, 9], "it dropped 3 … 9 packets a run")]
-)
+@pytest.mark.parametrize(("counts", "words"), [([12], "dropped 12 packets"), ([3, 9], "dropped 3 … 9 packets a run")])
 def test_the_page_says_what_the_policer_dropped(run: Run, counts: list[int], words: str) -> None:
     assert run.plan is not None
     path = dataclasses.replace(run.plan.path, policer=Policer(5_000_000, 100_000))
@@ -113,6 +111,6 @@ def test_the_page_says_what_the_policer_dropped(run: Run, counts: list[int], wor
         for count in counts
     ]
     (fact,) = [fact for fact in path_facts(runs) if fact.name == "Policer"]
-    assert fact.value == f"5 Mbit/s, 100 kB at once; {words}"
+    assert fact.value == f"5 Mbit/s, 100 kB burst; {words}"
     (silent,) = [fact for fact in path_facts([with_plan(run, plan)]) if fact.name == "Policer"]
-    assert silent.value == "5 Mbit/s, 100 kB at once"
+    assert silent.value == "5 Mbit/s, 100 kB burst"

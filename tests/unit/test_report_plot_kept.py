@@ -17,7 +17,7 @@ from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment, load_experiment
 from howdah.report.plot import draw
 from howdah.report.plot.draw import title_of
-from howdah.report.plot.kept import kept_figure
+from howdah.report.plot.kept import compact_figure
 from howdah.report.plot.stored import StoredExperiment, StoredPoint, points_of
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.completed_run import add_connections
@@ -32,7 +32,7 @@ def _figure(**fields: Any) -> FigureSection:
 
 def _stored(figure: FigureSection, experiment: Experiment) -> StoredExperiment:
     """Through JSON, as it is published."""
-    kept = json.loads(json.dumps(kept_figure(figure, experiment)))
+    kept = json.loads(json.dumps(compact_figure(figure, experiment)))
     runs = [StoredPoint(run.name, run.algorithm, dict(run.axes), single=False) for run in experiment.runs]
     return StoredExperiment(runs, {figure.id: kept}, SOURCE)
 
@@ -79,7 +79,7 @@ def test_curves_against_time_are_drawn_again(tmp_path: Path, fields: dict[str, A
 def test_long_curves_are_thinned_and_keep_their_extremes(tmp_path: Path) -> None:
     scenario = Scenario(algorithms=("cubic",), repetitions=1, flows=1, duration_s=60.0)
     figure, experiment = _figure(kind="time", series=["cwnd"]), load_experiment(make_experiment(tmp_path, scenario))
-    (curve,) = kept_figure(figure, experiment)["curves"]
+    (curve,) = compact_figure(figure, experiment)["curves"]
     steps, values = curve[-2:]
     assert len(steps) == len(values) <= 400
     of_runs, again = draw(figure, experiment), draw(figure, _stored(figure, experiment))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print figures over all runs of a page: distributions over connections and runs, the map of a sweep, and the
-receivers."""
+"""Print figures over all runs: distributions over connections and runs, the map of a sweep, and the receivers."""
 
 from __future__ import annotations
 
@@ -23,17 +22,16 @@ from howdah.report.plot.swept import swept
 from howdah.report.receiverstrip import receiver_strips
 from howdah.report.variant import Variants
 
-MOST_FIELDS = 20  # along an axis of the map, as on the page; beyond it neighbouring values share one
+MOST_FIELDS = 20  # most fields along an axis of the map, as on the page; beyond it neighbouring values share a field
 
 
 def completion_figure(experiments: list[Experiment]) -> Picture:
-    """Completion time and retransmissions of each group, and completion time of transfers. Raises HowdahError if none
-    has enough values."""
+    """Completion time and retransmissions of groups, and completion time of transfers. Raises HowdahError if none."""
     variants = Variants(experiments)
     found = distributions(experiments, variants)
     if not found:
         raise HowdahError("no run that counts has a group with data of each connection, nor five of a transfer")
-    caption = "Share of the connections or transfers of all repetitions that have at most so much."
+    caption = "Share of the connections or transfers of all repetitions with at most this value."
     return Picture("Transfers", [distribution_panel(each, variants) for each in found], caption=[caption])
 
 
@@ -43,13 +41,12 @@ def exits_figure(experiments: list[Experiment]) -> Picture:
     found = exit_distribution(experiments, variants)
     if found is None:
         raise HowdahError("no run that counts reports a slow-start exit")
-    caption = "Share of the flows that left slow start at most so far, over all runs that count."
+    caption = "Share of the flows that left slow start at no more than this window, over all runs that count."
     return Picture("Exits", [distribution_panel(found, variants)], caption=[caption])
 
 
 def receivers_figure(experiments: list[Experiment]) -> Picture:
-    """A panel for each measure of the receivers, a mark for each flow of each run. Raises HowdahError without a
-    capture."""
+    """A panel for each measure of the receivers, a mark for each flow. Raises HowdahError without a capture."""
     variants = Variants(experiments)
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
     across = axes(experiments, variants)

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch
 
-_CELLS = 600  # across the sheet: a column of a paper has no more dots that are told apart
-_INK = 0.22  # of a band's colour, so that lines and other bands are seen through it
+_CELLS = 600  # cells across the sheet, about as many as a paper's column can resolve
+_INK = 0.22  # opacity of a band, so that lines and other bands remain visible
 
 
 def bands_of(lines: list[PaperLine], points: Points, end_s: float) -> list[tuple[PaperLine, Band]]:
-    """The lines whose repetitions differ, with their bands from the flow's start to ``until_s``."""
+    """The lines whose repetitions differ, with their bands from the flow's start to ``end_s``."""
     found = []
     for line in lines:
         envelope = Envelope(np.linspace(0.0, end_s, _CELLS + 1))

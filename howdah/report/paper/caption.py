@@ -30,7 +30,6 @@ def caption_of(name: str, experiments: list[Experiment], choice: Choice) -> str:
 
 
 def _conditions(runs: list[Run]) -> str:
-    """The path, the kernels and the number of repetitions, in words."""
     paths = {run.point: path_label(run.plan) for run in reversed(runs) if run.plan}
     kernels = list(dict.fromkeys(run.kernel for run in runs))
     repetitions = len({run.repetition for run in runs})

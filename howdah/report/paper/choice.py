@@ -12,8 +12,7 @@ from howdah.record.result import Experiment, Run, without_controls
 
 @dataclass(frozen=True)
 class Choice:
-    """What to draw. Defaults: all algorithms and points, the first flow, the first repetition, the start-up, and the
-    first main measure."""
+    """What to draw; by default all algorithms and points, but one flow, repetition and measure, and the start-up."""
 
     algorithms: tuple[str, ...] = ()
     point: str | None = None
@@ -28,10 +27,10 @@ def check_choice(experiments: list[Experiment], choice: Choice) -> None:
     runs = [run for experiment in without_controls(experiments) for run in experiment.runs if run.plan]
     if not runs:
         return
-    for asked in choice.algorithms:
+    for name in choice.algorithms:
         known = [run.algorithm for run in runs]
-        if asked not in known:
-            raise UsageError.unknown(f"no run has the algorithm {asked!r}", asked, known, "they have")
+        if name not in known:
+            raise UsageError.unknown(f"no run has the algorithm {name!r}", name, known, "they have")
     numbers = {run.repetition for run in runs}
     if choice.repetition is not None and choice.repetition not in numbers:
         what = f"no run is repetition {choice.repetition}"
@@ -45,8 +44,7 @@ def check_choice(experiments: list[Experiment], choice: Choice) -> None:
 
 
 def chosen_runs(experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Run]:
-    """The chosen runs that have something to draw: tables if ``with_data``, else at least measures. Raises HowdahError
-    if there are none."""
+    """The chosen runs that have tables (``with_data``) or at least measures. Raises HowdahError if there are none."""
     every = [run for experiment in experiments for run in experiment.runs if run.plan]
     runs = [run for run in every if run.data_kept or not with_data]
     if choice.algorithms:

@@ -54,7 +54,7 @@ _SPARE_COLOUR = "#404040"  # for further lines of a variant
 @dataclass(frozen=True)
 class TimeFigure:
     """A figure of a series over time. ``points`` returns seconds since the flow's start and values, or None; ``title``
-    overrides that of the series; ``beside`` returns the curves added to a line that is alone.
+    overrides that of the series; ``extra`` returns the curves added to a line that is alone.
     """
 
     series: str
@@ -154,7 +154,7 @@ def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | 
 
 
 def has_panels(name: str) -> bool:
-    """Whether the figure consists of panels (``plotted_of``)."""
+    """Whether the figure consists of panels (``panels_of``)."""
     return name in AGGREGATES or name.startswith(PREFIX)
 
 
@@ -207,10 +207,7 @@ def lines_of(spec: TimeFigure, experiments: list[Experiment], variants: Variants
 
 
 def _runs_by_line(runs: list[Run], variants: Variants) -> dict[tuple[str, str], list[Run]]:
-    """The runs by variant and sweep point, in the order of the variants; those that count first, then by repetition.
-
-    Raises HowdahError if print cannot distinguish that many lines.
-    """
+    """The runs by variant and point, counting ones first. Raises HowdahError if print cannot distinguish the lines."""
     by_line: dict[tuple[str, str], list[Run]] = {}
     for run in sorted(runs, key=lambda run: (not run.counts, run.repetition)):
         by_line.setdefault((variants.key(run), run.point), []).append(run)
@@ -286,7 +283,6 @@ def _draw_axes(
 
 
 def _draw_line(axes: Axes, line: PaperLine, spec: TimeFigure) -> None:
-    """Draw a line, and its exit as a larger mark."""
     axes.plot(
         *thinned(line.x, line.y),
         color=line.colour,
@@ -320,8 +316,7 @@ def _draw_extra(axes: Axes, name: str, x: Float64, y: Float64, low: Float64 | No
 def extra_curves(
     spec: TimeFigure, lines: list[PaperLine], choice: Choice
 ) -> dict[str, tuple[Float64, Float64, Float64 | None]]:
-    """The curves drawn beside a line that is alone, as far as they are in view: seconds since the flow's start, values,
-    and for ranges their lower ends."""
+    """The curves in view beside a line that is alone: seconds since the flow's start, values, lower ends of ranges."""
     if spec.extra is None or len(lines) != 1:
         return {}
     line, until = lines[0], axis_end_s(lines, whole=choice.whole)

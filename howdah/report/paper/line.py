@@ -17,7 +17,7 @@ from howdah.report.codec import extremes
 from howdah.report.drawn import BEYOND_EXIT, DECADE
 from howdah.report.source import shown_us
 
-# No two lines share dash and mark, so that a copy in grey is read as well. The first lines differ in both.
+# No two lines share both dash and mark, so that they differ in greyscale too. The first lines differ in both.
 DASHES: tuple[Any, ...] = (
     "-",
     (0, (5, 1.6)),
@@ -28,16 +28,16 @@ DASHES: tuple[Any, ...] = (
 )
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 MOST_LINES = 8
-# Seconds since a time, here the flow's start, and values of a flow of a run; None where there are none.
+# Returns seconds since a given time and values of a flow; None if the run has none.
 Points = Callable[[Run, Flow, float], tuple[Float64, Float64] | None]
-_MOST_POINTS = 2400  # of a line: more than a column has dots, fewer than would make the file large
+_MOST_POINTS = 2400  # most points of a line: more than a column resolves, few enough for a small file
 
 
 @dataclass(frozen=True)
 class PaperLine:
     """``x`` is in seconds since the flow's start, ``y`` in the unit of the figure.
 
-    ``alike`` are the counting runs of the same variant and sweep point, this one included if it counts.
+    ``repetitions`` are the counting runs of the same variant and sweep point, this one included if it counts.
     """
 
     label: str
@@ -60,7 +60,7 @@ class PaperLine:
 
 
 def shown_part(x: Float64, y: Float64, end_s: float | None) -> tuple[Float64, Float64]:
-    """The points from the start to ``until_s`` and the first one after it."""
+    """The points from the start to ``end_s`` and the first one after it."""
     keep = x >= 0
     if end_s is not None:
         end = int(np.searchsorted(x, end_s, side="right")) + 1
@@ -85,7 +85,7 @@ def span_decades(lines: list[PaperLine]) -> bool:
 
 _LEAST_RTTS = 3
 _WITHOUT_EXIT_RTTS = 12
-_BESIDE_EXITS_RTTS = 6  # of its own, of a line without an exit beside others that have one
+_BESIDE_EXITS_RTTS = 6  # round trips shown of a line without an exit, beside lines with one
 
 
 def end_s(lines: list[PaperLine], *, whole: bool) -> float | None:

@@ -20,7 +20,7 @@ from howdah.report.ending import results
 from howdah.report.paper.line import DASHES, MARKS
 from howdah.report.paper.sheet import LIMIT_STYLE, FigureSheet, legend_columns, legend_entries, plain_logarithm, wrapped
 from howdah.report.plot.draw import picture_of
-from howdah.report.plot.limit import Curve, Frame, placed
+from howdah.report.plot.limit import Curve, Frame, place_names
 from howdah.report.plot.model import Panel, Picture, PlotAxis, PlotLine
 from howdah.report.plot.scale import Scale, Tick
 from howdah.report.source import TableSource
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 PREFIX = "profile:"
-# Kinds of a profile's figures that are pictures; a table is none.
+# The kinds of a profile's figures that are pictures; a table is not one.
 DRAWN_KINDS = {
     "sweep": "a figure of the profile: a measure against an axis of the sweep",
     "bars": "a figure of the profile: the same in categories, side by side",
@@ -43,13 +43,13 @@ _PANEL_IN = 1.55
 _HEAD_IN = 0.35
 _MOST_ROWS = 40
 _FIELD_IN, _MAP_MARGIN_IN = 0.17, 0.55
-_NUMBER_IN = 0.36  # that the number of a field of the map needs
+_NUMBER_IN = 0.36  # width of a number in a field of the map
 _LETTER_IN, _AXIS_SHARE = 0.062, 0.75
-_NAME_SHARE = 0.36  # of the width that names of rows may have
+_NAME_SHARE = 0.36  # fraction of the sheet's width for names of rows
 _HOLLOW: dict[str, Any] = {"linestyle": "none", "marker": "D", "markerfacecolor": "white"}
-_LIMIT_POINTS = 6.5  # of the names of limits
-_PIXELS_OF_A_POINT = 1.75  # of a page: its letters, 6.8 pixels wide, are as wide as these
-_SIDE_BY_SIDE = 0.8  # of the room of a place, for its bars or marks
+_LIMIT_POINTS = 6.5  # font size of the names of limits
+_PIXELS_OF_A_POINT = 1.75  # page pixels per point, so that names here are as wide as a page's letters of 6.8 pixels
+_SIDE_BY_SIDE = 0.8  # fraction of a place's width that its bars or marks take
 _HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "++++", "oooo")
 
 
@@ -60,7 +60,7 @@ def declared_sections(experiments: list[Experiment]) -> dict[str, tuple[FigureSe
         try:
             sections = sections_of_experiment(experiment.path)
         except HowdahError:
-            continue  # its report says so
+            continue  # its report shows the error
         for section in sections.figures:
             if section.kind in DRAWN_KINDS:
                 found.setdefault(f"{PREFIX}{section.id}", (section, experiment))
@@ -157,7 +157,6 @@ def _row_names(panel: Panel, width_in: float) -> list[str]:
 
 
 def _draw_dots(axes: Axes, panel: Panel, width_in: float) -> None:
-    """Draw a row for each place, as on the page."""
     for number, line in enumerate(panel.lines):
         shift = (number - (len(panel.lines) - 1) / 2) * 0.8 / len(panel.lines)
         ratio, row = np.array(line.y), np.array(line.x) + shift
@@ -181,7 +180,7 @@ def _draw_map(axes: Axes, panel: Panel, width_in: float) -> None:
     for row, line in enumerate(panel.lines):
         cells[row, np.array(line.x, dtype=int)] = line.y
     least, most = float(np.nanmin(cells)), float(np.nanmax(cells))
-    # The darkest field is halfway to the darkest shade, so that black numbers stand out from it.
+    # The darkest field gets half of the darkest shade, so that black numbers stay readable.
     top = least + 2 * (most - least) or least + 1
     shades = axes.imshow(cells, cmap="Greys", aspect="auto", vmin=least, vmax=top)
     if across * _NUMBER_IN <= width_in:
@@ -195,8 +194,7 @@ def _draw_map(axes: Axes, panel: Panel, width_in: float) -> None:
 
 
 def draw_lines(axes: Axes, panel: Panel, width_in: float) -> None:
-    """Draw lines, bars or marks with the axes of the panel. Lines with the same label look alike; marks are set side by
-    side only if they share a place."""
+    """Draw lines, bars or marks. Equal labels look alike; marks are set side by side only if they share a place."""
     labels = list(dict.fromkeys(line.label for line in panel.lines))
     count = len(labels)
     shared = max(Counter(x for line in panel.lines for x in set(line.x)).values(), default=0) > 1
@@ -246,7 +244,7 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
         for _name, value in limits:
             axes.axhline(value, **LIMIT_STYLE, gid="limit")
     if shown:
-        figure.draw_without_rendering()  # which lays the axes out
+        figure.draw_without_rendering()  # lays out the axes
     for axes, limits in shown.items():
         box = axes.get_window_extent()
         each = figure.dpi / 72 / _PIXELS_OF_A_POINT
@@ -258,7 +256,7 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
         scales = Scale(*x, 0.0, right, kinds[0]), Scale(*y, bottom, 0.0, kinds[1])
         frame = Frame(*scales, marks / 2 * _PIXELS_OF_A_POINT)
         curves = [_visible_curve(line, frame) for line in drawn]
-        for words, at, base in placed(frame, limits, curves, numbered=True):
+        for words, at, base in place_names(frame, limits, curves, numbered=True):
             axes.annotate(
                 words,
                 (at / right, 1 - base / bottom),

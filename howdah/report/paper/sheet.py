@@ -26,15 +26,21 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("pdf", "svg", "png")
-_DOTS_PER_INCH = 600  # of PNG; curves in PDF and SVG have no dots
-_PER_INCH = {"in": 1.0, "cm": 2.54, "mm": 25.4, "pt": 72.27, "bp": 72.0}  # pt is TeX's, as \the\columnwidth prints it
+_DOTS_PER_INCH = 600  # resolution of PNG; PDF and SVG are vector graphics
+_PER_INCH = {
+    "in": 1.0,
+    "cm": 2.54,
+    "mm": 25.4,
+    "pt": 72.27,
+    "bp": 72.0,
+}  # pt: TeX's, as in \the\columnwidth
 _LENGTH = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(in|cm|mm|pt|bp)\s*")
-_TICKS = 4  # of a logarithmic axis, about
+_TICKS = 4  # about this many ticks on a logarithmic axis
 _NARROWEST_IN, _WIDEST_IN = 1.5, 20.0
 
-# Everything that decides how a figure looks, over matplotlib's own defaults: no matplotlibrc is heard.
+# The whole style, on top of matplotlib's own defaults; a user's matplotlibrc is ignored.
 _STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",  # part of matplotlib, so the same on every machine
+    "font.family": "DejaVu Sans",  # ships with matplotlib, so it is the same on every machine
     "font.size": 7.5,
     "axes.labelsize": 7.5,
     "axes.titlesize": 7.5,
@@ -55,17 +61,17 @@ _STYLE: dict[str, Any] = {
     "lines.linewidth": 1.0,
     "lines.markersize": 3.6,
     "lines.markeredgewidth": 0.8,
-    "path.simplify": False,  # what is drawn are the points that were handed over
+    "path.simplify": False,  # draw exactly the given points
     "figure.constrained_layout.use": True,
     "figure.constrained_layout.h_pad": 0.02,
     "figure.constrained_layout.w_pad": 0.02,
     "pdf.fonttype": 42,  # TrueType, embedded: publishers refuse Type 3
-    "svg.fonttype": "path",  # outlines: the reader's machine needs no font
+    "svg.fonttype": "path",  # outlines, so that readers need no font
     "svg.hashsalt": "howdah",
     "savefig.dpi": _DOTS_PER_INCH,
 }
 LIMIT_STYLE: dict[str, Any] = {"color": "#808080", "linewidth": 0.6, "linestyle": (0, (4, 2)), "zorder": 0}
-# Dates and versions of programs would make two files of the same figure differ.
+# Dates and program versions would make two files of the same figure differ.
 _WITHOUT: dict[str, dict[str, str | None]] = {
     "pdf": {"CreationDate": None, "Producer": None},
     "svg": {"Date": None},
@@ -124,8 +130,7 @@ class FigureSheet:
 
 
 def plain_logarithm(axis: Axis) -> None:
-    """Give a logarithmic axis the ticks of a page (0.5, 1, 2, 5), because matplotlib's powers of ten overlap in a
-    column's width. The ends of the axis stay."""
+    """Give a logarithmic axis a page's ticks (0.5, 1, 2, 5): matplotlib's powers of ten overlap in a column's width."""
     least, most = sorted(axis.get_view_interval())
     found = ticks(Scale(float(least), float(most), 0.0, 1.0, True), _TICKS)
     named = [tick for tick in found if tick.text]
@@ -148,8 +153,8 @@ def write(figure: Figure, target: Path, format_: str, title: str) -> Path:
     return target
 
 
-_LETTER_IN = 0.056  # of a legend: the mean of letters, as wide as names are
-_KEY_IN = 0.5  # the piece of line before a name, and the room behind it
+_LETTER_IN = 0.056  # mean width of a letter in a legend
+_KEY_IN = 0.5  # the sample line before a name, and the space after it
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S)")
 
 

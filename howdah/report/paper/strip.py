@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _ROW_IN, _MARGIN_IN = 0.2, 0.62
 _KINDS = {"first flow": ("o", True), "later flows": ("s", False), "run does not count": ("x", True)}
-_NAME_SHARE, _LINE_IN = 0.36, 0.125  # of the width that names of rows may have, and the height of their lines
-_ROOM = 0.7  # of the width: a name that begins further right would be cut off
-_SPREAD = 0.5  # of a row, over which the repetitions lie
+_NAME_SHARE, _LINE_IN = 0.36, 0.125  # fraction of the width for names of rows, and the height of their lines
+_ROOM = 0.7  # fraction of the width beyond which a name would be cut off at the right
+_SPREAD = 0.5  # fraction of a row's height over which repetitions are spread
 
 
 def draw_strip(runs: list[Run], variants: Variants, sheet: FigureSheet) -> Figure:

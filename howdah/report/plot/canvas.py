@@ -78,7 +78,7 @@ class Canvas:
         self._titles()
 
     def _titles(self) -> None:
-        # In the middle of the axis, or of the drawing where a line is too long for that.
+        # Centred on the axis, or on the drawing if a line is too long for that.
         middle = (self.left + self.right) / 2
         if max(map(len, self._below)) * LETTER_PIXELS > 2 * (self.size.width - middle - _EDGE):
             middle = self.size.width / 2
@@ -116,8 +116,8 @@ def _lines(title: str, pixels: float) -> list[str]:
     return textwrap.wrap(title, int(pixels / LETTER_PIXELS)) or [""]
 
 
-LONGEST_LABEL = 52  # of a row, in letters
-UNCOUNTED = " (this run does not count)"  # after the words of its marks
+LONGEST_LABEL = 52  # most letters of a row's label
+UNCOUNTED = " (this run does not count)"  # suffix of the tooltips of such marks
 
 
 class RowCanvas:
@@ -142,8 +142,7 @@ class RowCanvas:
             self.parts.append(text(self.x.last, self.bottom + 33, self.axis.label, "note", "end"))
 
     def row(self, number: int, name: str, without: str = "", ground: str = "") -> None:
-        """Draw the line of a row. ``without`` is the text of a row without marks; ``ground`` is the CSS class of text
-        over a tint."""
+        """Draw the line of a row; ``without`` replaces absent marks, ``ground`` is the class of text over a tint."""
         middle = self.middle(number)
         if self.narrow:
             label = f"{name}: {without}" if without else name

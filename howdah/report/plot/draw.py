@@ -45,8 +45,7 @@ _MOST_MISSING = 12
 
 
 def draw(figure: FigureSection, experiment: AnyExperiment) -> str:
-    """A ``<figure>`` with title, legend, one SVG per panel (or a table), and a caption with n and everything that is
-    missing.
+    """A ``<figure>`` with title, legend, one SVG per panel (or a table), and a caption with n and what is missing.
 
     Its colours come from reports/css/chart.css. If nothing can be drawn, the figure says why; missing data never
     raises.

@@ -38,8 +38,7 @@ _MOST_OWN_TICKS = 12
 
 @dataclass
 class PanelSeries:
-    """One line (or the bars of one colour) of one panel. ``samples`` and ``printed`` are by value of x; printed numbers
-    are in the unit shown."""
+    """One line (or the bars of one colour) of one panel, by value of x; printed numbers are in the unit shown."""
 
     label: str
     style: Style
@@ -182,8 +181,7 @@ def _printed(figure: FigureSection, place: str, label: str, values: list[str]) -
 
 
 def draw_grid(figure: FigureSection, experiment: AnyExperiment) -> Picture:
-    """Draw a panel for each place: lines through means, or bars from 0 in categories side by side. Both show the spread
-    of the repetitions."""
+    """Draw a panel for each place: lines through means, or bars from 0 side by side, with the repetitions' spread."""
     grid = gather(figure, experiment)
     log = figure.log or ""
     bars = figure.kind == "bars"
@@ -237,7 +235,7 @@ def _line(grid: Grid, series: PanelSeries, at: dict[str, float]) -> PlotLine:
 
 def _legend(grid: Grid) -> list[LegendItem]:
     if grid.figure.panels == grid.figure.lines:
-        return _printed_legend(grid, [])  # each panel says which line it holds
+        return _printed_legend(grid, [])  # the panels' titles name the lines
     items: dict[str, LegendItem] = {}
     bars = grid.figure.kind == "bars"
     for series in (each for panel in grid.panels.values() for each in panel):
@@ -256,7 +254,6 @@ def _printed_legend(grid: Grid, legend: list[LegendItem]) -> list[LegendItem]:
 
 
 def _counts(grid: Grid) -> tuple[list[str], list[str]]:
-    """Sentences on the number of repetitions, and a list of what is missing."""
     counts: Counter[int] = Counter()
     missing = []
     for place, panel in grid.panels.items():

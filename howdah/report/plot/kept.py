@@ -31,19 +31,16 @@ _MOST_STEPS = 200
 _NOT_PUBLISHED = "no points of it are published"
 
 
-def kept_figure(figure: FigureSection, experiment: Experiment) -> dict[str, Any]:
-    """The curves or distributions of a figure; empty for a figure made of single numbers per point.
-
-    Raises NothingToDrawError.
-    """
+def compact_figure(figure: FigureSection, experiment: Experiment) -> dict[str, Any]:
+    """The curves or distributions of a figure; empty for one made of single numbers. Raises NothingToDrawError."""
     if figure.kind == "time":
-        return _kept_lines(time_lines(figure, experiment))
+        return _compact_lines(time_lines(figure, experiment))
     if figure.kind == "cdf":
-        return _kept_distributions(distributions(figure, experiment))
+        return _compact_distributions(distributions(figure, experiment))
     return {}
 
 
-def _kept_lines(lines: TimeLines) -> dict[str, Any]:
+def _compact_lines(lines: TimeLines) -> dict[str, Any]:
     count = sum(len(traces) for _, _, traces in lines.panels)
     most = min(_MOST_OF_A_CURVE, max(_FEWEST_OF_A_CURVE, _MOST_OF_A_FIGURE // max(count, 1)))
     return {
@@ -53,12 +50,12 @@ def _kept_lines(lines: TimeLines) -> dict[str, Any]:
         **({"goodput": lines.goodput} if lines.goodput else {}),
         "panels": [[title, names] for title, names, _ in lines.panels],
         "curves": [
-            [panel, *_kept_trace(trace, most)] for panel, (*_, traces) in enumerate(lines.panels) for trace in traces
+            [panel, *_compact_trace(trace, most)] for panel, (*_, traces) in enumerate(lines.panels) for trace in traces
         ],
     }
 
 
-def _kept_trace(each: TimelineCurve, most: int) -> list[Any]:
+def _compact_trace(each: TimelineCurve, most: int) -> list[Any]:
     thinned = extremes(each.value, most) if len(each.value) > most else np.arange(len(each.value))
     at_ms = [round(float(time) * 1000) for time in each.time_s[thinned]]
     steps = [after - before for before, after in zip([0, *at_ms], at_ms, strict=False)]
@@ -84,7 +81,7 @@ def stored_lines(figure: FigureSection, experiment: StoredExperiment) -> TimeLin
     return TimeLines(panels, (begin, end), list(stored["repetitions"]), list(stored["missing"]), goodput)
 
 
-def _kept_distributions(found: Distributions) -> dict[str, Any]:
+def _compact_distributions(found: Distributions) -> dict[str, Any]:
     return {
         "group": found.group,
         "base": found.base,
@@ -116,8 +113,7 @@ def stored_distributions(figure: FigureSection, experiment: StoredExperiment) ->
 
 
 def measures_of(figure: FigureSection) -> list[tuple[str, int | str | None, Take | None, str]]:
-    """The numbers that a figure takes from each point: measure, flow, take, and the line it is relative to ("" for
-    none)."""
+    """The numbers that a figure takes from each point: measure, flow, take, and the line it is relative to, or ""."""
     if figure.kind in ("sweep", "bars") or (figure.kind == "table" and figure.y is not None):
         own = (str(figure.y), figure.flow, figure.take, "")
         return [own, *((*own[:3], str(line)) for line in figure.relative_to.values())]
@@ -128,7 +124,7 @@ def measures_of(figure: FigureSection) -> list[tuple[str, int | str | None, Take
     return []
 
 
-def kept_numbers(figure: FigureSection, experiment: Experiment, points: list[StoredPoint]) -> None:
+def store_numbers(figure: FigureSection, experiment: Experiment, points: list[StoredPoint]) -> None:
     """Store what the figure takes from each point in ``points``, as far as its runs were made."""
     for point in points:
         runs = Selection(list(experiment.runs), 0).where({**point.axes, "algorithm": point.algorithm})

@@ -15,9 +15,9 @@ from howdah.report.plot.scale import Scale
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]  # seconds, and values of the vertical axis
 _Box = tuple[float, float, float, float]  # left, right, top and bottom pixel
-_PLACES, _COLUMNS = 9, 24  # of a name across the figure; where curves are looked at behind it
-_LETTER, _ABOVE, _BELOW = 6.8, 11.0, 3.0  # pixels of a letter, and of a name above and below its base line
-_ROW = 6.0  # pixels from one base line that is tried to the next
+_PLACES, _COLUMNS = 9, 24  # candidate places of a name across the figure; samples of the curves behind it
+_LETTER, _ABOVE, _BELOW = 6.8, 11.0, 3.0  # pixels: width of a letter, height of a name above and below its base line
+_ROW = 6.0  # pixels between candidate base lines
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,10 @@ class Frame:
         return self.y.first
 
 
-def placed(
+def place_names(
     frame: Frame, limits: list[tuple[str, float]], curves: list[Curve], *, numbered: bool = False
 ) -> list[tuple[str, float, float]]:
-    """Return each limit's name with the pixel of its right end and of its base line, clear of the curves if there is
-    room.
+    """Return each limit's name with the pixel of its right end and of its base line, clear of the curves if possible.
 
     A name without room at its line goes to the nearest free place and gets its number; ``numbered`` names always have
     it.
@@ -60,11 +59,11 @@ def placed(
         others = [level for level in levels if level != at]
         taken = [_box(*each) for each in found]
         full = f"{name} {significant(value)}"
-        found.append(_placed(frame, (full if numbered else name, full), at, others, curves, taken))
+        found.append(_place_name(frame, (full if numbered else name, full), at, others, curves, taken))
     return found
 
 
-def _placed(
+def _place_name(
     frame: Frame, words: tuple[str, str], at: float, others: list[float], curves: list[Curve], taken: list[_Box]
 ) -> tuple[str, float, float]:
     """Words, right end and base line of a name: the first words above or below the limit at ``at``, as far right as
@@ -72,7 +71,7 @@ def _placed(
     best, least = (words[0], frame.right - 3, at - 4), math.inf
     for right in _ends(frame, words[0]):
         for base in (at - 4, at + 13):
-            covered = _covers(frame, _box(words[0], right, base), others, curves, taken)
+            covered = _overlap(frame, _box(words[0], right, base), others, curves, taken)
             if covered < least:
                 best, least = (words[0], right, base), covered
     if least == 0:
@@ -80,7 +79,7 @@ def _placed(
     rows = np.arange(frame.top + _ABOVE, frame.bottom - _BELOW, _ROW)
     for base in sorted(rows.tolist(), key=lambda row: abs(row - at)):
         for right in _ends(frame, words[1]):
-            if not _covers(frame, _box(words[1], right, base), [at, *others], curves, taken):
+            if not _overlap(frame, _box(words[1], right, base), [at, *others], curves, taken):
                 return words[1], right, base
     return best
 
@@ -95,9 +94,8 @@ def _box(words: str, right: float, base: float) -> _Box:
     return right - _LETTER * len(words), right, base - _ABOVE, base + _BELOW
 
 
-def _covers(frame: Frame, box: _Box, levels: list[float], curves: list[Curve], taken: list[_Box]) -> float:
-    """How much a name in the box would cover of curves, other limits at ``levels`` and other names, in columns of the
-    box; infinite outside the figure."""
+def _overlap(frame: Frame, box: _Box, levels: list[float], curves: list[Curve], taken: list[_Box]) -> float:
+    """What a name in the box would cover of curves, limits at ``levels`` and names, in columns; infinite outside."""
     left, right, top, bottom = box
     if top < frame.top or bottom > frame.bottom:
         return math.inf

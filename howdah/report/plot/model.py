@@ -21,8 +21,8 @@ class PlotLine:
 
     ``y`` is NaN where there is no number. ``words`` describe each point, or say why it has no number. ``low`` and
     ``high`` are the ends of whiskers, NaN if repetitions do not differ. ``printed`` are (x, y, words) of numbers
-    printed in a paper. ``title`` is the tooltip of the line, and ``said`` its text for screen readers. A ``faint`` line
-    is thin and behind the others. ``look`` overrides the look of the panel.
+    printed in a paper. ``title`` is the line's tooltip, ``spoken`` its text for screen readers. A ``faint`` line is
+    thin and behind the others. ``look`` overrides the look of the panel.
     """
 
     label: str

@@ -23,8 +23,8 @@ from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint
 AnyRun = Run | StoredPoint
 AnyExperiment = Experiment | StoredExperiment
 
-# Axes that only some runs have: controls, the grid of what is unknown, and the run that checks the traffic. They show
-# where a figure names them.
+# Axes that only some runs have: controls, unknown settings, and the run that checks the traffic. They are drawn only
+# if a figure names them.
 _OCCASIONAL = ("control", "unknown", "traffic")
 
 
@@ -45,7 +45,7 @@ def axis_value(run: AnyRun, axis: str) -> str | None:
     return None if axis not in run.axes else axis_text(run.axes[axis])
 
 
-def wanted(at: Mapping[str, Any]) -> dict[str, list[str]]:
+def value_texts(at: Mapping[str, Any]) -> dict[str, list[str]]:
     """``at`` of a figure, with each value as a list of texts."""
     return {
         axis: [axis_text(item) for item in value] if isinstance(value, list) else [axis_text(value)]
@@ -76,7 +76,7 @@ class Selection:
 
     def where(self, at: Mapping[str, Any]) -> Selection:
         """The runs at the given values of axes."""
-        texts = wanted(at)
+        texts = value_texts(at)
         kept = [run for run in self.runs if all(axis_value(run, axis) in texts[axis] for axis in texts)]
         return Selection(kept, self.unmade)
 
@@ -91,7 +91,7 @@ def select(figure: FigureSection, experiment: AnyExperiment, *axes: str) -> Sele
     whole = Selection(list(experiment.runs), len(experiment.pending))
     if not whole.runs:
         raise NothingToDrawError("no run of this experiment has been made yet")
-    for axis, values in wanted(figure.at).items():
+    for axis, values in value_texts(figure.at).items():
         there = whole.values(axis)
         absent = [value for value in values if value not in there]
         if not there:
@@ -121,7 +121,7 @@ def left_out(figure: FigureSection, experiment: AnyExperiment) -> list[str]:
     whole = Selection(list(experiment.runs), 0)
     return [
         f"{axis} = {value}: no run"
-        for axis, values in wanted(figure.at).items()
+        for axis, values in value_texts(figure.at).items()
         for value in values
         if value not in whole.values(axis)
     ]
@@ -186,8 +186,8 @@ class PlotSample:
     texts: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     runs: int = 0
-    stored: Mean | None = None  # of runs that are not here
-    absent: str = "not run"  # where there are no runs
+    stored: Mean | None = None  # for runs that are not here
+    absent: str = "not run"  # the reason if there are no runs
 
     @property
     def statistic(self) -> Statistic | Mean | None:
@@ -247,8 +247,7 @@ def _sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | N
 
 
 def relative(of: PlotSample, to: PlotSample) -> PlotSample:
-    """Per cent more (or less, below 0) than ``to``, for each repetition that both have: equal repetitions share a
-    perturbation."""
+    """Per cent more than ``to`` (less: below 0), by repetition, because equal repetitions share a perturbation."""
     both = {number: of.numbers[number] for number in of.numbers if to.numbers.get(number)}
     shares = {number: 100 * (value / to.numbers[number] - 1) for number, value in both.items()}
     missing = of.missing if not of.numbers else [*of.missing, *["what it is compared with is missing"][: not shares]]

@@ -25,7 +25,7 @@ class Measure:
     unit: str
     factor: float
     base: str
-    least: float = -math.inf  # what no number of it is below, in the unit of metrics.json
+    least: float = -math.inf  # lower bound of its values, in the unit of metrics.json
 
     @property
     def label(self) -> str:
@@ -88,7 +88,6 @@ class Scale:
         return self.first + (self.last - self.first) * share
 
     def value(self, pixel: float) -> float:
-        """The value at a pixel."""
         share = (pixel - self.first) / (self.last - self.first)
         if self.logarithmic:
             return float(self.least * (self.most / self.least) ** share)
@@ -150,13 +149,13 @@ def _logarithmic(scale: Scale, wanted: int) -> list[Tick]:
             if scale.least <= value <= scale.most:
                 shown = factor in named and exponent % every == 0
                 found.append(Tick(value, significant(value) if shown else "", strong=shown))
-    if sum(bool(tick.text) for tick in found) < 2:  # less than a decade between the ends
+    if sum(bool(tick.text) for tick in found) < 2:  # the ends span less than a decade
         plain = Scale(scale.least, scale.most, scale.first, scale.last)
         return [tick for tick in _linear(plain, wanted) if tick.value > 0]
     return found
 
 
-LETTER_PIXELS = 6.6  # of a tick's text, on average
+LETTER_PIXELS = 6.6  # mean width of a letter in a tick's text
 
 
 def label_at(mark: Tick, scale: Scale, width: float) -> float:

@@ -12,14 +12,13 @@ from howdah.profile import Profile
 from howdah.profile.figure import FigureSection, Take
 from howdah.profile.model import Scenario
 
-# A measure, of which flow, taken how; and the line that it is relative to, empty for a number as it was measured.
+# Measure, flow, how several flows are combined, and the line it is relative to ("" for an absolute number).
 Key = tuple[str, int | str | None, Take | None, str]
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean of ``count`` repetitions with its spread as ``Statistic`` shows it; the ends are None if there is no
-    spread."""
+    """A mean of ``count`` repetitions with its spread as ``Statistic`` shows it, or None as its ends."""
 
     count: int
     mean: float
@@ -27,7 +26,6 @@ class Mean:
     high: float | None = None
 
     def about_mean(self, least: float = -math.inf) -> Spread | None:
-        """As ``Statistic.about_mean``."""
         if self.low is None or self.high is None:
             return None
         few = self.count < FEW
@@ -41,14 +39,13 @@ class StoredPoint:
     slug: str
     algorithm: str
     axes: dict[str, Any]
-    single: bool  # whether it has one flow, which need not be named
+    single: bool  # whether it has a single flow, which keys leave out
     numbers: dict[Key, Mean | dict[str, int]] = field(default_factory=dict)
-    missing: dict[Key, list[str]] = field(default_factory=dict)  # why repetitions have none, a reason for each
+    missing: dict[Key, list[str]] = field(default_factory=dict)  # one reason for each repetition without a value
     units: dict[str, str] = field(default_factory=dict)
-    times_us: dict[str, int] = field(default_factory=dict)  # how long a run and its measurement window are
+    times_us: dict[str, int] = field(default_factory=dict)  # duration of a run and of its measurement window
 
     def key(self, metric: str, flow: int | str | None, take: Take | None, to: str = "") -> Key:
-        """The key of a number."""
         return (metric, None, None, to) if self.single else (metric, flow, take, to)
 
 
@@ -58,7 +55,7 @@ class StoredExperiment:
 
     runs: list[StoredPoint]
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
-    source: str = ""  # a sentence for captions
+    source: str = ""  # sentence for captions
     pending: tuple[Any, ...] = ()
 
     def stored(self, figure: FigureSection) -> dict[str, Any]:

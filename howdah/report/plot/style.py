@@ -36,7 +36,7 @@ def token(name: str, *dash: int) -> Style:
     return Style(Colour(f"var(--{name})", f"var(--{name})"), dash=dash)
 
 
-INK = token("quiet")  # of what is nobody's
+INK = token("quiet")  # for what belongs to no line
 
 
 def styles(labels: list[str], algorithms: Mapping[str, str] | None = None) -> dict[str, Style]:
@@ -95,8 +95,8 @@ _SAMPLES = {
 
 
 def key(style: Style, *drawn: str) -> str:
-    """The sample of a legend with the shapes in ``drawn``: line, stairs, faint, instant, mark, hollow, bar, points,
-    crosses, strokes."""
+    """A legend's sample of the shapes ``drawn``: line, stairs, faint, instant, mark, hollow, bar, points, crosses,
+    strokes."""
     parts = {
         "line": f'<path d="M0 7H26" class="curve"{style.dashed}/>',
         "stairs": f'<path d="M0 7H26" class="curve"{style.dashed}/>',

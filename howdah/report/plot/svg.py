@@ -12,16 +12,16 @@ from howdah.report.codec import extremes
 from howdah.report.drawing import line as rule
 from howdah.report.drawing import text
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Size
-from howdah.report.plot.limit import Frame, placed
+from howdah.report.plot.limit import Frame, place_names
 from howdah.report.plot.model import LineLook, Panel, Picture, PlotLine
 from howdah.report.plot.style import cross, mark
 
-_MOST_NUMBERS = 9_000  # points of all curves of a figure together, about 11 characters each, in the larger size
+_MOST_NUMBERS = 9_000  # most points of all curves of a figure in the larger size, about 11 characters each
 _MOST_OF_A_CURVE = 700
 _FEWEST_OF_A_CURVE = 60
 _MOST_STEPS = 500
 _MOST_RECORDS = 2500
-_OF_A_BAR = 3  # the shape of a printed number
+_OF_A_BAR = 3  # shape of a printed number on a bar
 
 
 def panels_svg(picture: Picture) -> list[tuple[str, str]]:
@@ -52,7 +52,7 @@ def panel_svg(panel: Panel, size: Size, title: str, most: int = _MOST_OF_A_CURVE
     for x, style in panel.instants:
         path = f'<path d="M{canvas.x.at(x):.1f} {canvas.top:g}V{canvas.bottom:g}" class="instant"/>'
         canvas.parts.append(f"<g {style.attributes}>{path}</g>")
-    for words, right, base in placed(Frame(canvas.x, canvas.y), panel.limits, curves):
+    for words, right, base in place_names(Frame(canvas.x, canvas.y), panel.limits, curves):
         canvas.parts.append(text(right, base, words, "note over-curves", "end"))
     if panel.look == "bars":
         canvas.zero_line()
@@ -61,14 +61,14 @@ def panel_svg(panel: Panel, size: Size, title: str, most: int = _MOST_OF_A_CURVE
 
 def _drawn(canvas: Canvas, panel: Panel, line: PlotLine, number: int, most: int) -> str:
     if line.look is not None:
-        return _spread_out(canvas, line, line.look)
+        return _records(canvas, line, line.look)
     match panel.look:
         case "bars":
             return _bars(canvas, panel, line, number)
         case "steps":
             return _curve(line, _steps(canvas, line))
         case "time":
-            return _curve(line, _course(canvas, line, most))
+            return _curve(line, _time_path(canvas, line, most))
     return _means(canvas, panel, line, number)
 
 
@@ -77,7 +77,7 @@ def _curve(line: PlotLine, path: str) -> str:
     return f'<path d="{path}" class="curve{" faint" if line.faint else ""}"{line.style.dashed}{end}'
 
 
-def _course(canvas: Canvas, line: PlotLine, most: int) -> str:
+def _time_path(canvas: Canvas, line: PlotLine, most: int) -> str:
     x, y = np.array(line.x), np.array(line.y)
     hidden = np.isnan(y) | ((y <= 0) & canvas.y.logarithmic) | ((x <= 0) & canvas.x.logarithmic)
     path, pen = "", "M"
@@ -90,11 +90,11 @@ def _course(canvas: Canvas, line: PlotLine, most: int) -> str:
     return path
 
 
-# How far above and left of its place a record begins, and how it is drawn from there.
+# Pixels from a record's place up and left to where its path begins, and the path from there.
 _SHAPES = {"points": (0.9, "h1.8v1.8h-1.8z"), "crosses": (3.0, "l6 6m0 -6l-6 6"), "strokes": (0.0, "v3")}
 
 
-def _spread_out(canvas: Canvas, line: PlotLine, look: LineLook) -> str:
+def _records(canvas: Canvas, line: PlotLine, look: LineLook) -> str:
     """Draw records one by one, an even selection if there are more than a reader can distinguish."""
     every = max(math.ceil(len(line.x) / _MOST_RECORDS), 1)
     places = [

@@ -20,7 +20,7 @@ _NAMES = {
     "path.like": "path",
     "control": "control",
 }
-# Of one of several flows or groups; the number is theirs, from 0 in a profile.
+# Fields of one of several flows or groups, which a profile numbers from 0.
 _NUMBERED = {
     "groups.size": "size of the transfers",
     "groups.connections": "connections",
@@ -57,8 +57,7 @@ def place_words(axes: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True)
 class Swept:
-    """``position`` has a number for each value as written; ``numeric`` is False for categories, which stand side by
-    side in the order of the profile."""
+    """``position`` has a number for each value as written; categories, which are not ``numeric``, are side by side."""
 
     name: str
     label: str

@@ -83,8 +83,8 @@ def _cells(
     columns: list[Column],
     column_axes: list[str],
 ) -> dict[tuple[str, ...], list[PlotSample]]:
-    """The samples of each row, one for each column. Raises NothingToDrawError if there are none, or if a column leaves
-    an axis open that other columns choose a value of."""
+    """The samples of each row by column. Raises NothingToDrawError if there are none, or if a column leaves an axis
+    open."""
     found: dict[tuple[str, ...], list[PlotSample]] = {}
     for row in rows:
         here = selection.where(dict(zip(figure.rows, row, strict=True)))

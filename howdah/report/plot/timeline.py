@@ -20,7 +20,7 @@ from howdah.report.plot.swept import place_title
 from howdah.report.source import Curve, TableSource, curve_of, goodput_words, shown_us, window_ms
 from howdah.series import drawn_series
 
-_BELOW = ("ssthresh",)  # thinner, and behind the windows
+_FAINT = ("ssthresh",)  # drawn thin, behind the windows
 _SERIES = drawn_series()
 
 
@@ -33,7 +33,7 @@ class TimelineCurve:
     flow: str
     flow_number: int
     style: Style
-    limits: dict[str, float]  # what the path can hold, by name
+    limits: dict[str, float]  # limits of the path by name
     time_s: Float64
     value: Float64
 
@@ -50,12 +50,12 @@ class TimeLines:
     ends: tuple[float, float]
     repetitions: list[int]
     missing: list[str]
-    goodput: str = ""  # what it is made of, where it is drawn
+    goodput: str = ""  # how goodput was computed, if it is drawn
 
 
 def draw_time(figure: FigureSection, lines: TimeLines) -> Picture:
-    """Draw panels by series of one unit, by series, or by the values of an axis; panels with the same series over an
-    axis share a scale."""
+    """Draw panels by unit, by series, or by the values of an axis; panels with the same series over an axis share a
+    scale."""
     if not any(traces for _, _, traces in lines.panels):
         raise NothingToDrawError("; ".join(lines.missing) or "no run has records of it")
     log = figure.log or ""
@@ -82,9 +82,9 @@ def draw_time(figure: FigureSection, lines: TimeLines) -> Picture:
 def _line(each: TimelineCurve, names: list[str], factor: float, most: float) -> PlotLine:
     value = each.value * factor
     spoken = f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}"
-    if each.series in _BELOW:
-        value = np.where(value > most, np.nan, value)  # no bound yet
-    faint = each.series in _BELOW and "cwnd" in names
+    if each.series in _FAINT:
+        value = np.where(value > most, np.nan, value)  # still infinite
+    faint = each.series in _FAINT and "cwnd" in names
     return PlotLine(
         each.words, each.style, each.time_s.tolist(), value.tolist(), title=each.words, spoken=spoken, faint=faint
     )
@@ -231,7 +231,7 @@ def _legend(figure: FigureSection, traces: list[TimelineCurve]) -> list[LegendIt
         plain = Style(each.style.colour) if each.flow else each.style
         items.setdefault(each.line, LegendItem(key(plain, "line"), each.line))
     if figure.panels == figure.lines and len(lines) > 1:
-        items.clear()  # each panel says which line it holds
+        items.clear()  # the panels' titles name the lines
     found = list(items.values())
     flows = {each.flow: each.style for each in traces if each.flow}
     if len(flows) > 1:
@@ -242,8 +242,7 @@ def _legend(figure: FigureSection, traces: list[TimelineCurve]) -> list[LegendIt
 
 
 def _reach(each: TimelineCurve, alike: list[TimelineCurve]) -> tuple[float, float]:
-    """The least and greatest value. ssthresh counts only up to 1.5 times the largest cwnd, because it is infinite
-    before the first loss."""
+    """The least and greatest value; ssthresh counts only up to 1.5 times the largest cwnd, since it begins infinite."""
     known = each.value[~np.isnan(each.value)]
     if not len(known):
         return 0.0, 0.0

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index shows what is asked for: any of some verdicts, one paper, one cause, and all the words of a search. On a
-// phone the papers are folded until something is asked for.
+// Filters the index by any of several verdicts, one paper, one cause, and all words of a search. On a
+// phone the papers are folded until a filter is set.
 "use strict";
 howdah.theme.bind();
 document.documentElement.dataset.ready = "true";
-// A link into what is folded opens it.
+// A link to something folded opens it.
 const unfold = () => {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
