@@ -25,7 +25,7 @@ def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str | None:
     return lowered[found[0]] if found else None
 
 
-def meant(name: str, known: Iterable[str], otherwise: str, *, both: bool = False) -> str:
+def did_you_mean(name: str, known: Iterable[str], otherwise: str, *, both: bool = False) -> str:
     """Return a "did you mean" hint for a mistyped name, followed by ``otherwise`` if ``both``; only ``otherwise`` if no
     known name is close."""
     close = nearest(name, known)
@@ -71,7 +71,7 @@ class HowdahError(Exception):
         return f"{text}\n  {self.hint}" if self.hint else text
 
 
-def all_of(errors: Sequence[HowdahError]) -> HowdahError:
+def combined(errors: Sequence[HowdahError]) -> HowdahError:
     """Merge several errors into the first one, whose hint then lists the others. Duplicates are dropped."""
     first, *others = {str(error): error for error in errors}.values()
     if not others:
@@ -94,7 +94,7 @@ def explain(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
-def place_of(error: OSError) -> str | None:
+def file_of_error(error: OSError) -> str | None:
     """Return the file that caused an OSError. For a copy it is the source, or the target if the disk is full."""
     name = error.filename2 if error.filename2 and error.errno in (errno.ENOSPC, errno.EDQUOT) else error.filename
     return str(name) if name else None

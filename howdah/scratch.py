@@ -27,7 +27,7 @@ def scratch(prefix: str, place: Path | None = None) -> Iterator[Path]:
     does not survive a Ctrl-C during the removal.
     """
     if place is None:
-        sweep_left()
+        remove_abandoned()
         place = Path(tempfile.gettempdir())
     made = place / f"{prefix}{secrets.token_hex(8)}-{os.getpid()}"
     try:
@@ -45,13 +45,13 @@ def scratch(prefix: str, place: Path | None = None) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)  # Ctrl-C, which is raised once, may have interrupted the first one
 
 
-def sweep_left() -> list[Path]:
+def remove_abandoned() -> list[Path]:
     """Remove this user's directories in ``$TMPDIR`` that killed commands left; return those removed."""
     found = ((path, _NAME.fullmatch(path.name)) for path in Path(tempfile.gettempdir()).glob("howdah-*"))
-    return [path for path, name in found if name is not None and remove_left(path, name.group(1))]
+    return [path for path, name in found if name is not None and remove_if_abandoned(path, name.group(1))]
 
 
-def remove_left(directory: Path, owner: str) -> bool:
+def remove_if_abandoned(directory: Path, owner: str) -> bool:
     """Remove a directory of this user's that is no longer in use; return whether it was one.
 
     Its user holds a lock on it, which processes of other PID namespaces see, too. Only the check for the owner's

@@ -38,7 +38,7 @@ def choose(wanted: str, image: Path, cache: Cache) -> Accelerator:
     """
     if wanted == TCG:
         return Accelerator(TCG, "emulation was asked for")
-    problem = tried(image, cache)
+    problem = cached_why_no_kvm(image, cache)
     if problem is None:
         return Accelerator(KVM_NAME, None)
     if wanted == KVM_NAME:
@@ -49,7 +49,7 @@ def choose(wanted: str, image: Path, cache: Cache) -> Accelerator:
     return Accelerator(TCG, problem)
 
 
-def tried(image: Path, cache: Cache) -> str | None:
+def cached_why_no_kvm(image: Path, cache: Cache) -> str | None:
     """Return the result of ``why_no_kvm``, cached until the next boot or change of QEMU: a trial may take half a
     minute."""
     try:

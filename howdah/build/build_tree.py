@@ -89,7 +89,7 @@ class BuildTree:
             self._discard()  # the clock has just been set back
         self.build.mkdir(exist_ok=True)
 
-    def settle(self, fingerprint: str) -> None:
+    def record_state(self, fingerprint: str) -> None:
         """Record the state after make has ended by itself, successfully or not, so that the next build can continue
         from it."""
         state = {"format": _FORMAT, "fingerprint": fingerprint, "configured": self.configured}
@@ -237,7 +237,7 @@ def _remove_empty_directories(root: Path) -> None:
             os.rmdir(here)  # noqa: PTH106
 
 
-def gone_trees(cache: Cache) -> Iterator[BuildTree]:
+def orphaned_trees(cache: Cache) -> Iterator[BuildTree]:
     """Yield the build trees whose original tree no longer exists."""
     for directory in cache.entries(KIND):
         try:

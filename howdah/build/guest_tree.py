@@ -19,7 +19,7 @@ from pathlib import Path
 from howdah.build.archive import SUITE, bootstrap, listed_packages
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.supervise import run_logged
-from howdah.build.supply import supplied
+from howdah.build.supply import entry_from_bundle
 from howdah.build.tools import Tools, build_tools
 from howdah.errors import HowdahError, UsageError
 from howdah.plan.plan import Plan
@@ -86,7 +86,9 @@ def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[st
     """
     cache = cache or Cache()
     key = tree_key(further)
-    given = supplied("tree", key, cache, lambda: progress("guest tree (unpacked by another howdah, waiting)", 0, 0))
+    given = entry_from_bundle(
+        "tree", key, cache, lambda: progress("guest tree (unpacked by another howdah, waiting)", 0, 0)
+    )
     if given is not None:
         return load_tree(given)
     if cache.find("tree", key) is None:
@@ -224,7 +226,7 @@ def _index_libraries(root: Path, log: Path) -> None:
             file.write(f"no ld.so.cache: {error}\n")
 
 
-def further_of(traffic: str) -> list[tuple[str, ...]]:
+def packages_of_traffic(traffic: str) -> list[tuple[str, ...]]:
     """Return the additional packages of each tree that this traffic may need: ``flent``, ``quic`` or a QUIC stack.
 
     Raises UsageError for traffic that needs none.
@@ -237,7 +239,7 @@ def further_of(traffic: str) -> list[tuple[str, ...]]:
     return known[traffic]
 
 
-def further_packages(plan: Plan) -> tuple[str, ...]:
+def packages_of_plan(plan: Plan) -> tuple[str, ...]:
     """Return the packages of the guest tree that only this plan's traffic needs."""
     own = dict.fromkeys(package for flow in plan.flows for package in flow.kind.packages)
     stacks = {name for flow in plan.flows if flow.quic is not None for name in STACKS[flow.quic].packages}

@@ -21,12 +21,12 @@ from howdah.build.kernel_make import (
     INHERITED,
     CompilerCache,
     compiler_cache,
+    enabled_options,
     make_command,
     read_wanted,
-    taken,
 )
 from howdah.build.kernel_source import KernelSource, TreeContent, files_sha256, unpack_command
-from howdah.build.supervise import CommandFailedError, Sandbox, mark, run_logged, sandbox_of
+from howdah.build.supervise import CommandFailedError, Sandbox, run_logged, sandbox_key, sandbox_of
 from howdah.build.tools import Tools, compiler_version, toolchain
 from howdah.codec import encoded
 from howdah.errors import HowdahError
@@ -166,7 +166,7 @@ class KernelBuild:
         self._sandbox = sandbox_of(self.directory, self.tools.launch, [build_tree.build], [build_tree.source])
         parts = [IMAGE_FLAGS, *(f"{name}={value}" for name, value in FIXED.items()), toolchain()]
         # A user's own build does not continue from files that a stranger's makefiles left.
-        fingerprint = content_key(*parts, *mark())
+        fingerprint = content_key(*parts, *sandbox_key())
         with build_tree.held(
             lambda: self.progress("kernel (this tree is built by another howdah, waiting)", 0, 0)
         ) as lock:
@@ -179,9 +179,9 @@ class KernelBuild:
                 missing = self._configure_anew(build_tree, content)
                 self._compile(_EXPECTED_OBJECTS if is_first else 0)
             except KbuildError:
-                build_tree.settle(fingerprint)
+                build_tree.record_state(fingerprint)
                 raise
-            build_tree.settle(fingerprint)
+            build_tree.record_state(fingerprint)
             self._take(content)
         self.source_dir, self.build_dir = self.directory / "source", self.directory / "build"
         interface = self._interface(content)
@@ -209,7 +209,7 @@ class KernelBuild:
 
     def _check_options(self) -> list[str]:
         wanted = read_wanted(self.source.release)
-        have = taken(self.build_dir / ".config")
+        have = enabled_options(self.build_dir / ".config")
         missing = [option for option in wanted.required if option not in have]
         if missing:
             names = ", ".join(f"CONFIG_{option}" for option in missing)

@@ -22,7 +22,7 @@ _NAMES = {
 NEWEST = "newest"
 
 
-def best(archive: Archive, kind: str, release: str, cache: Cache, *, all_suites: bool) -> Offer:
+def best_offer(archive: Archive, kind: str, release: str, cache: Cache, *, all_suites: bool) -> Offer:
     """Return the highest version of a kind (``linux-image``, ``linux-headers``) for a release (``6.1``, ``newest``).
 
     Raises HowdahError if no suite has one.
@@ -114,7 +114,7 @@ def provide_image(release: str, cache: Cache, progress: Progress, *, for_modules
     its headers do not run on this machine's Debian.
     """
     archive = Archive(cache)
-    offer = best(archive, "linux-image", release, cache, all_suites=True)
+    offer = best_offer(archive, "linux-image", release, cache, all_suites=True)
     if for_modules:
         offer = _with_headers(archive, offer, release)
     key = f"{offer.package}_{offer.version}"

@@ -20,7 +20,7 @@ from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.supervise import CommandFailedError, Sandbox, run_logged, sandbox_of
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError, ProfileError
-from howdah.place import STACKS, file_of, written
+from howdah.place import STACKS, file_of, recorded_name
 from howdah.plan.plan import Plan
 from howdah.profile.stack import Stack, read_stack
 from howdah.record.run import StackOrigin
@@ -111,7 +111,7 @@ def build_stack(stack: Stack, progress: Progress, cache: Cache) -> BuiltStack:
     content = sorted((file.name, file_sha256(file)) for file in entry.iterdir())
     identity = content_key(*(f"{name} {digest}" for name, digest in content))
     tools_used = {program: said.partition("\n")[0] for program, said in versions.items()}
-    return BuiltStack(stack.name, entry, identity, written(stack.file), tools_used)
+    return BuiltStack(stack.name, entry, identity, recorded_name(stack.file), tools_used)
 
 
 def _sandbox(stack: Stack, entry: Path, launcher: Path, *write: Path) -> Sandbox | None:

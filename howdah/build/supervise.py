@@ -35,7 +35,7 @@ def building_for_a_stranger(*, is_stranger: bool) -> Iterator[None]:
         _strangers = before
 
 
-def mark() -> list[str]:
+def sandbox_key() -> list[str]:
     """Return a part of the key for entries that also record failures: a sandbox may cause them."""
     return ["sandbox"] if _strangers else []
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from howdah.build.build_tree import gone_trees
+from howdah.build.build_tree import orphaned_trees
 from howdah.build.cache import Cache, cache_root
 from howdah.command.common import add_runs_option
 from howdah.engine.ending import runtime_base
@@ -18,7 +18,7 @@ from howdah.number import counted, size
 from howdah.record.closure import memory_place
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
 from howdah.record.index import read_index
-from howdah.scratch import sweep_left
+from howdah.scratch import remove_abandoned
 from howdah.work.compress import compress_run, is_large, refused
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.sweep_memory import useless_memories
@@ -107,7 +107,7 @@ def execute(options: argparse.Namespace) -> int:
     if latest.is_symlink() and not latest.exists():
         _remove(latest)
     cache = cache_root()
-    for build_tree in gone_trees(Cache(cache)):
+    for build_tree in orphaned_trees(Cache(cache)):
         build_tree.remove()
         write_stdout(f"removed {build_tree.directory}: there is no {build_tree.tree}\n")
     for database, why in useless_memories(Cache(cache)):
@@ -117,7 +117,7 @@ def execute(options: argparse.Namespace) -> int:
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
     guests = sweep(runtime_base(), *memory.directories())
-    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_left()):
+    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *remove_abandoned()):
         write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
         if is_abandoned(left):

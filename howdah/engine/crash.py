@@ -48,7 +48,7 @@ def is_crash(reason: str) -> bool:
     return PANICKED in reason or DIED in reason
 
 
-def ill(console: Path, own_modules: Sequence[str]) -> str | None:
+def kernel_alarm(console: Path, own_modules: Sequence[str]) -> str | None:
     """Return the first alarm on the console of a guest that still runs; None without one."""
     found = _alarms(console)
     if not found:

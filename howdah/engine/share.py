@@ -16,7 +16,7 @@ from howdah.build import bundle
 from howdah.build.cache import Cache, content_key
 from howdah.build.guest_tree import GuestTree, compile_command, python_command, python_environment
 from howdah.build.supervise import run_logged
-from howdah.build.supply import supplied
+from howdah.build.supply import entry_from_bundle
 from howdah.build.tools import Tools
 from howdah.errors import RecordError, RunFailedError, explain
 from howdah.foreign import read_foreign
@@ -184,7 +184,7 @@ def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Pat
     It comes from a bundle, or is compiled with the tree's own Python (a second).
     """
     recipe = agent_recipe(wiring, tree, tools)
-    given = supplied(AGENT, recipe, cache)
+    given = entry_from_bundle(AGENT, recipe, cache)
     if given is not None:
         return given
 

@@ -203,7 +203,7 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
     low = tolerance.delay(flow.rtt_us) + path.early_us - path.least_added_us
     # A data frame and its ACK take time at each rate limit; a receiver acknowledges every second frame, or fewer.
     receiver = RECEIVERS[flow.receiver_behaviour]
-    frames = receiver.most_segments_an_ack
+    frames = receiver.segments_per_ack
     slowest = min([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)])
     frames_us = frames * path.frame_bytes * 8e6 / slowest
     frames_us += sum(frames * path.frame_bytes * 8e6 / hop.rate_bits_per_second for hop in path.hops)
@@ -220,7 +220,7 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
     ticks_us = 2 * path.tick_us  # a packet may wait for one in each direction
     ends = [each for each in data.plan.processors if each.host in (flow.sender, flow.receiver)]
     costs_us = frames * sum(each.packet_ns + each.ack_ns for each in ends) / 1000
-    high = tolerance.delay(flow.rtt_us) + frames_us + varies + ticks_us + receiver.stretched_us + costs_us
+    high = tolerance.delay(flow.rtt_us) + frames_us + varies + ticks_us + receiver.stretch_delay_us + costs_us
     shortest = flow.rtt_us - path.early_us + path.least_added_us
     expected = f"{shortest} to {flow.rtt_us + high:.0f} us"
     if least < flow.rtt_us - low:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.build.cache import code
+from howdah.build.cache import authentication_code
 from howdah.errors import HowdahError, RecordError
 from howdah.foreign import read_foreign
 from howdah.machines.archive import modules, programs
@@ -72,7 +72,7 @@ class MachineSetDirectory:
     @property
     def code(self) -> str:
         """The content of the mark, which is valid only for this directory."""
-        return code(b"machines\0" + os.fsencode(self.path))
+        return authentication_code(b"machines\0" + os.fsencode(self.path))
 
 
 def inventory_of(

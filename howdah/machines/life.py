@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.build.accelerator import QEMU, tried
+from howdah.build.accelerator import QEMU, cached_why_no_kvm
 from howdah.build.cache import Cache
 from howdah.build.tools import build_tools
 from howdah.distribution import installing
@@ -38,8 +38,8 @@ from howdah.machines.qemu import (
     mac_of,
     make_overlay,
 )
-from howdah.machines.ssh import Booting, Way, await_ssh, ended
-from howdah.machines.state import MachineSetState, MachineState, Remembered, read_state, remember
+from howdah.machines.ssh import Booting, SshRoute, await_ssh, ended_error
+from howdah.machines.state import MachineSetState, MachineState, StartedProcess, identify, read_state
 from howdah.machines.tap import TapNetwork
 
 BOOT_LIMIT_S = 600.0
@@ -78,7 +78,7 @@ class _Prepared:
 
 
 @dataclass(frozen=True)
-class Starting:
+class StartOptions:
     """Options for starting machines. ``bound``: the launcher ends them with this process."""
 
     cache: Cache
@@ -87,7 +87,7 @@ class Starting:
     boot_limit_s: float = BOOT_LIMIT_S
 
 
-def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path, how: Starting) -> MachineSetState:
+def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path, how: StartOptions) -> MachineSetState:
     """Start every machine and wait until all accept SSH. The caller holds the machine set's lock and has made its keys.
 
     Raises HowdahError after ending what was started; consoles are kept.
@@ -167,15 +167,15 @@ def clear(directory: MachineSetDirectory) -> list[str]:
 
 
 def _order_off(name: str, machine: MachineState, directory: MachineSetDirectory) -> None:
-    way = Way(name, "127.0.0.1", machine.port, "root", directory.path, accept_new=False)
+    route = SshRoute(name, "127.0.0.1", machine.port, "root", directory.path, accept_new=False)
     try:
-        way.run(["systemctl", "poweroff", "--no-block"], timeout_s=20)
+        route.run(["systemctl", "poweroff", "--no-block"], timeout_s=20)
     except HowdahError:
         return  # its process is ended instead
-    way.close()
+    route.close()
 
 
-def _image(machine_set: MachineSet, host: MachineHostSection, file: Path, how: Starting) -> MachineImage | None:
+def _image(machine_set: MachineSet, host: MachineHostSection, file: Path, how: StartOptions) -> MachineImage | None:
     if host.image is not None:
         return None
     assert machine_set.virtual is not None
@@ -193,7 +193,7 @@ def _listeners_first(machine_set: MachineSet) -> list[str]:
 
 
 def _start(
-    own: _Prepared, plugs: tuple[Plug, ...], directory: MachineSetDirectory, file: Path, how: Starting
+    own: _Prepared, plugs: tuple[Plug, ...], directory: MachineSetDirectory, file: Path, how: StartOptions
 ) -> tuple[MachineState, Booting]:
     """Make the machine's disk and start QEMU; return its state, and what is needed to watch it boot."""
     place = directory.path / "machines" / own.name
@@ -205,14 +205,14 @@ def _start(
     _make_disk(own, place, directory, file)
     for attempt in range(_PORT_TRIES):
         machine = _virtual_machine(own, plugs)
-        way = _way(own.name, machine, own.host, directory)
+        route = _route(own.name, machine, own.host, directory)
         process = _launch(machine, own.dilation, directory, said, how)
         if process is not None:
             break
         if _PORT_TAKEN not in said.read_text(errors="replace") or attempt == _PORT_TRIES - 1:
-            raise ended(Booting(own.name, Remembered(0, 0, ""), way, console, said))
+            raise ended_error(Booting(own.name, StartedProcess(0, 0, ""), route, console, said))
     assert process is not None
-    return _state(own, process, machine.port), Booting(own.name, process, way, console, said)
+    return _state(own, process, machine.port), Booting(own.name, process, route, console, said)
 
 
 def _make_disk(own: _Prepared, place: Path, directory: MachineSetDirectory, file: Path) -> None:
@@ -250,7 +250,7 @@ def _virtual_machine(own: _Prepared, plugs: tuple[Plug, ...]) -> VirtualMachine:
     )
 
 
-def _state(own: _Prepared, process: Remembered, port: int) -> MachineState:
+def _state(own: _Prepared, process: StartedProcess, port: int) -> MachineState:
     image = own.image
     return MachineState(
         process=process,
@@ -268,13 +268,13 @@ def _state(own: _Prepared, process: Remembered, port: int) -> MachineState:
     )
 
 
-def _way(name: str, machine: VirtualMachine, host: MachineHostSection, directory: MachineSetDirectory) -> Way:
-    return Way(name, "127.0.0.1", machine.port, host.user, directory.path, accept_new=host.image is not None)
+def _route(name: str, machine: VirtualMachine, host: MachineHostSection, directory: MachineSetDirectory) -> SshRoute:
+    return SshRoute(name, "127.0.0.1", machine.port, host.user, directory.path, accept_new=host.image is not None)
 
 
 def _launch(
-    machine: VirtualMachine, dilation: int, directory: MachineSetDirectory, said: Path, how: Starting
-) -> Remembered | None:
+    machine: VirtualMachine, dilation: int, directory: MachineSetDirectory, said: Path, how: StartOptions
+) -> StartedProcess | None:
     """Start QEMU; return its process once it has accepted its arguments, None if it has ended instead."""
     pid_file = directory.path / machine.pid_file
     pid_file.unlink(missing_ok=True)
@@ -296,7 +296,7 @@ def _launch(
     end = time.monotonic() + _START_S
     while started.poll() is None:
         try:
-            found = remember(int(pid_file.read_text()), machine.mark)
+            found = identify(int(pid_file.read_text()), machine.mark)
         except (OSError, ValueError):
             found = None
         if found is not None:
@@ -379,7 +379,7 @@ def _free_port() -> int:
 
 
 def _accelerators(
-    machine_set: MachineSet, images: Mapping[str, MachineImage | None], how: Starting
+    machine_set: MachineSet, images: Mapping[str, MachineImage | None], how: StartOptions
 ) -> tuple[dict[str, tuple[str, str | None]], int]:
     """Return each machine's accelerator, with the reason if it is not KVM, and the dilation of all clocks."""
     assert machine_set.virtual is not None
@@ -394,12 +394,12 @@ def _accelerators(
     }, dilation
 
 
-def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | None]:
+def _accelerator(image: MachineImage | None, how: StartOptions) -> tuple[str, str | None]:
     """Return ``kvm`` if it boots exactly this kernel, otherwise ``tcg`` and why."""
     if shutil.which(QEMU) is None:
         raise EngineUnavailableError(f"{QEMU} is not installed", hint=installing("qemu-system-x86", "qemu-utils"))
     if image is None:
         return "tcg", "KVM is only tried with howdah's kernels"
     how.progress("try KVM", 0, 0)
-    why = tried(image.starts, how.cache)
+    why = cached_why_no_kvm(image.starts, how.cache)
     return ("tcg", why) if why else ("kvm", None)

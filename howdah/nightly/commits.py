@@ -18,7 +18,7 @@ from typing import Literal
 
 from howdah.bisect.session import Unbuilt, build_revision, within
 from howdah.bisect.worktree import Worktree, find_repository
-from howdah.build.cache import Cache, alone, content_key
+from howdah.build.cache import Cache, content_key, hold_alone
 from howdah.build.uml_kernel import forget_kernels
 from howdah.default import DEFAULT_ENGINE
 from howdah.errors import HowdahError
@@ -157,7 +157,7 @@ class Range:
         The build tree stays too, so that the next range compiles what differs from the last commit of this one.
         """
         taken = HowdahError("another howdah is working on a range of this repository", where=str(self.tree))
-        with alone(self.directory, taken):
+        with hold_alone(self.directory, taken):
             if not self.worktree.exists:
                 self.worktree.create(start.hash)
             try:

@@ -7,7 +7,7 @@ import dataclasses
 import ipaddress
 
 from howdah.errors import ProfileError, nearest
-from howdah.place import written
+from howdah.place import recorded_name
 from howdah.plan.network import Network, bare
 from howdah.plan.plan import Flow
 from howdah.plan.traffic import PlannedStack
@@ -139,7 +139,7 @@ def _record(cell: Cell, network: Network, flow: Flow, stack: Stack, host: str) -
     number = f"{_MAC + flow.id:012x}"
     return PlannedStack(
         name=stack.name,
-        file=written(stack.file),
+        file=recorded_name(stack.file),
         program=stack.section.program,
         interface=f"stack{flow.id}",
         host_interface=link.at(host).name,

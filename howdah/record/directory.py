@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import RecordError
-from howdah.foreign import read_foreign, too_dense
+from howdah.foreign import is_too_dense, read_foreign
 from howdah.running import is_running
 
 PARTIAL = ".partial-"
@@ -173,7 +173,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def parse_json(content: bytes, path: Path) -> Any:
     """The value of JSON that was read from a file; numbers are finite. Raises RecordError."""
-    if too_dense(content):
+    if is_too_dense(content):
         raise RecordError("this has more values than its size is good for", where=str(path))
     try:
         return json.loads(content, parse_constant=_refused, parse_float=_finite)

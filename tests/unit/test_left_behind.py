@@ -20,7 +20,7 @@ from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
 from howdah.publish.serve import experiments
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, write_json, write_whole
-from howdah.scratch import scratch, sweep_left
+from howdah.scratch import remove_abandoned, scratch
 from howdah.work.experiment import ExperimentDirectory, PlannedRun, find
 from tests.unit.recorded_run import recorded_plan
 
@@ -217,7 +217,7 @@ def test_a_scratch_directory_goes_when_nobody_uses_it(
     descriptor = os.open(locked, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        assert sweep_left() == [left]
+        assert remove_abandoned() == [left]
     finally:
         os.close(descriptor)
     assert others.exists(), "no name that howdah gives"
@@ -227,7 +227,7 @@ def test_a_scratch_directory_goes_when_nobody_uses_it(
         assert place.is_dir()
         assert not locked.exists(), "a new one removes what was left"
         assert not used.exists()
-        assert sweep_left() == []
+        assert remove_abandoned() == []
     assert {path.name for path in tmp_path.iterdir()} == {others.name, link.name}
 
 

@@ -16,7 +16,7 @@ from howdah.engine.uml.guest import sweep
 from howdah.machines.state import start_ticks
 from howdah.record.directory import is_abandoned
 from howdah.running import is_running, stat_fields
-from howdah.scratch import sweep_left
+from howdah.scratch import remove_abandoned
 
 
 @pytest.fixture
@@ -48,6 +48,6 @@ def test_what_a_zombie_left_is_swept(zombie: int, tmp_path: Path, monkeypatch: p
     assert is_abandoned(tmp_path / f".partial-a-{zombie}")
     assert not is_abandoned(tmp_path / ".partial-a-1")
     assert sweep(tmp_path) == [left_guest]
-    assert sweep_left() == [left]
+    assert remove_abandoned() == [left]
     assert guest.is_dir()
     assert used.is_dir()

@@ -16,14 +16,14 @@ from howdah.agent.session import SessionQuestion, SessionWord
 from howdah.codec import encoded
 from howdah.engine import share
 from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
-from howdah.engine.machines.clock import Ours, described
-from howdah.engine.machines.conversation import AgentConversation, hear_all
+from howdah.engine.machines.clock import LocalClock, described
+from howdah.engine.machines.conversation import AgentConversation, await_messages
 from howdah.engine.machines.machine import RunFleet, RunMachine
 from howdah.engine.machines.merge import merge
-from howdah.engine.machines.placement import Placement, place
-from howdah.engine.machines.priority import preferred
+from howdah.engine.machines.placement import Placement, place_hosts
+from howdah.engine.machines.priority import with_priority
 from howdah.engine.machines.slice import cut
-from howdah.engine.preparing import of_a_run
+from howdah.engine.preparing import as_run_failure
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord
@@ -72,7 +72,7 @@ class MachinesEngine:
                 hint="Install it on the machines and name its algorithm with kernel: in algorithms.",
             )
         for plan in plans:
-            cut(plan, place(plan, fleet.machines))
+            cut(plan, place_hosts(plan, fleet.machines))
         identity: Identity = {
             "engine": self.name,
             "machine_set": fleet.machine_set.name,
@@ -93,15 +93,15 @@ class MachinesEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         machines = self._up().machines
-        with of_a_run():
-            placement = place(plan, machines)
+        with as_run_failure():
+            placement = place_hosts(plan, machines)
         started = time.monotonic()
         progress("prepare", 0, 0)
         parts = cut(plan, placement, self._wiring)
         _stage(directory)
         with directory.log.open("a", encoding="utf-8") as log:
-            ours = Ours(self._up().dilation)
-            session = _Session(directory, plan, parts, {name: machines[name] for name in parts}, ours, log, progress)
+            local = LocalClock(self._up().dilation)
+            session = _Session(directory, plan, parts, {name: machines[name] for name in parts}, local, log, progress)
             clocks = session.run()
         agent = merge(directory.raw, plan, clocks)
         return _report(self._up(), placement, machines, agent, clocks, time.monotonic() - started)
@@ -125,7 +125,7 @@ class _Session:
         plan: Plan,
         parts: Mapping[str, Plan],
         machines: Mapping[str, RunMachine],
-        ours: Ours,
+        local: LocalClock,
         log: IO[str],
         progress: RunProgress,
     ) -> None:
@@ -133,7 +133,7 @@ class _Session:
         self._plan = plan
         self._parts = parts
         self._machines = machines
-        self._ours = ours
+        self._local = local
         self._log = log
         self._progress = progress
         self._places: dict[str, str] = {}
@@ -214,32 +214,32 @@ class _Session:
 
     def _converse(self, conversations: list[AgentConversation]) -> ClockRecord:
         self._hear(conversations, "hello", _HELLO_S)
-        self._hear(conversations, "ready", _READY_S + self._ours.real_s(_SETUP_S))
+        self._hear(conversations, "ready", _READY_S + self._local.real_s(_SETUP_S))
         before = self._offsets(conversations)
         calibration = self._plan.calibration
         first_us = min(calibration.before_us, 0) if calibration.enabled else 0
-        epoch_ns = self._ours.now_ns() + _LEAD_NS - first_us * 1000
+        epoch_ns = self._local.now_ns() + _LEAD_NS - first_us * 1000
         epochs = {name: epoch_ns + offset.offset_ns for name, offset in before.items()}
-        with preferred(self._machines.values(), self._note):
+        with with_priority(self._machines.values(), self._note):
             for conversation in conversations:
                 conversation.ask(SessionQuestion("start", epoch_monotonic_ns=epochs[conversation.machine]))
             self._note(f"epoch {epoch_ns}: {epochs}")
             limit_s = self._plan.real_time_limit_s + _LEAD_NS / 1e9
-            self._hear(conversations, "done", self._ours.real_s(limit_s))
+            self._hear(conversations, "done", self._local.real_s(limit_s))
         after = self._offsets(conversations)
         for conversation in conversations:
             conversation.ask(SessionQuestion("end"))
         return ClockRecord(
             CLOCK_FORMAT,
             "CLOCK_MONOTONIC of the machine that ran the engine, divided by dilation",
-            dilation=self._ours.dilation,
+            dilation=self._local.dilation,
             epoch_ns=epoch_ns,
             machines={name: described(before[name], after[name], epochs[name]) for name in before},
         )
 
     def _hear(self, conversations: list[AgentConversation], kind: str, limit_s: float) -> None:
         self._note(f"waiting until all are {kind}")
-        hear_all(conversations, kind, limit_s, self._listen)
+        await_messages(conversations, kind, limit_s, self._listen)
 
     def _listen(self, machine: str, message: SessionWord) -> None:
         if message.say == "progress" and machine == next(iter(self._machines)):
@@ -247,7 +247,7 @@ class _Session:
 
     def _offsets(self, conversations: list[AgentConversation]) -> dict[str, Offset]:
         found = {
-            conversation.machine: conversation.offset(_CLOCK_SAMPLES, self._ours) for conversation in conversations
+            conversation.machine: conversation.offset(_CLOCK_SAMPLES, self._local) for conversation in conversations
         }
         for name, offset in found.items():
             self._note(f"{name}: {offset}")
@@ -257,16 +257,16 @@ class _Session:
         """Fetch everything the agents wrote; nothing from a machine that is unreachable."""
         for name, remote in self._places.items():
             self._progress(f"fetch from {name}", 0, 0)
-            with self._noting(f"{name}: nothing fetched"):
+            with self._logging_errors(f"{name}: nothing fetched"):
                 self._machines[name].get(f"{remote}/out", self._directory.raw / name)
 
     def _remove(self) -> None:
         for name, remote in self._places.items():
-            with self._noting(f"{name}: {remote} is left behind"):
+            with self._logging_errors(f"{name}: {remote} is left behind"):
                 self._machines[name].check(["rm", "-rf", remote], timeout_s=_COMMAND_S)
 
     @contextmanager
-    def _noting(self, what: str) -> Iterator[None]:
+    def _logging_errors(self, what: str) -> Iterator[None]:
         """Log an error instead of raising it, so that it hides no other; if files are missing, the run fails where they
         are read."""
         try:

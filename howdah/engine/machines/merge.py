@@ -48,7 +48,7 @@ def merge(raw: Path, plan: Plan, clocks: ClockRecord) -> AgentRecord:
             write_json(raw / f"calibration-{stage}.json", encoded(together))
     merge_accounts(raw, machines)
     for name, correction in corrections.items():
-        bring_up(raw, name, machines[name].epoch_monotonic_ns, clocks.epoch_ns, correction)
+        merge_texts(raw, name, machines[name].epoch_monotonic_ns, clocks.epoch_ns, correction)
     return agent
 
 
@@ -252,7 +252,7 @@ def add_accounts(accounts: list[TraceAccount]) -> TraceAccount:
     )
 
 
-def bring_up(raw: Path, machine: str, own_epoch_ns: int, epoch_ns: int, correction: Correction) -> None:
+def merge_texts(raw: Path, machine: str, own_epoch_ns: int, epoch_ns: int, correction: Correction) -> None:
     """Copy texts of other programs to raw/, where readers expect them; those of ss with the time of the experiment's
     clock."""
     for name in ("ss-begin.txt", "ss-end.txt"):

@@ -34,7 +34,7 @@ class Placement:
     attachments: dict[tuple[str, str], Attachment]
 
     def nodes(self, machine: str) -> list[str]:
-        return [node for node, place in self.machines.items() if place == machine]
+        return [node for node, own in self.machines.items() if own == machine]
 
     @property
     def used(self) -> list[str]:
@@ -42,7 +42,7 @@ class Placement:
         return list(dict.fromkeys(self.machines.values()))
 
 
-def place(plan: Plan, machines: Mapping[str, RunMachine]) -> Placement:
+def place_hosts(plan: Plan, machines: Mapping[str, RunMachine]) -> Placement:
     """Assign the hosts of each role to the machines of that role in turn; all routers share one emulator, and so one
     clock.
 

@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from howdah import __version__
-from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, SIGNATURE, Ready
+from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, SIGNATURE, BundlePiece
 from howdah.build.cache import Cache, Progress
-from howdah.build.guest_tree import further_of, tree_key
+from howdah.build.guest_tree import packages_of_traffic, tree_key
 from howdah.build.inventory import Component, components_of, inventory
 from howdah.build.kernel_build import RECORD
 from howdah.build.modules import modules_recipe, project_sources
@@ -46,7 +46,7 @@ class _Making:
     cache: Cache
     progress: Progress
     level: int
-    pieces: dict[tuple[str, str], tuple[Ready, Path]] = field(default_factory=dict)
+    pieces: dict[tuple[str, str], tuple[BundlePiece, Path]] = field(default_factory=dict)
     components: list[Component] = field(default_factory=list)
     documents: dict[str, bytes] = field(default_factory=dict)
 
@@ -57,7 +57,10 @@ class _Making:
         packed_piece, file = pack_piece(piece, self.cache, self.level)
         names = piece.files or [str(place.relative_to(piece.directory)) for place in piece.directory.rglob("*")]
         unpacked = sum((piece.directory / name).lstat().st_size for name in names)
-        self.pieces[kind, recipe] = Ready(kind, recipe, packed_piece.sha256, packed_piece.size, unpacked, about), file
+        self.pieces[kind, recipe] = (
+            BundlePiece(kind, recipe, packed_piece.sha256, packed_piece.size, unpacked, about),
+            file,
+        )
 
 
 def make_bundle(
@@ -77,7 +80,7 @@ def make_bundle(
     """
     _try_to_write(target)
     making = _Making(Cache(), progress, level)
-    sets = dict.fromkeys([(), *(packages for name in traffic for packages in further_of(name))])
+    sets = dict.fromkeys([(), *(packages for name in traffic for packages in packages_of_traffic(name))])
     for kernel in kernels:
         if kernel_recipe(kernel) is None:
             raise UsageError(

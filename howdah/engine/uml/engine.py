@@ -7,14 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 
 from howdah.build.cache import Cache
-from howdah.build.guest_tree import further_packages
+from howdah.build.guest_tree import packages_of_plan
 from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module
 from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.ending import Ending, check_agent
 from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
 from howdah.engine.engine_bundle import EngineBundle, sent_bundle
-from howdah.engine.preparing import Preparation, of_a_run, while_running
+from howdah.engine.preparing import Preparation, as_run_failure, as_run_progress
 from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.divided import choose_parts, run_parts
@@ -22,7 +22,7 @@ from howdah.engine.uml.guest import boot
 from howdah.engine.uml.needs import lacks
 from howdah.engine.uml.parameter import modules_of
 from howdah.engine.uml.sent import add_failure, add_part, built_of, part_name
-from howdah.engine.uml.staged import described, staged_guest
+from howdah.engine.uml.staged import kernel_origin, stage_guest
 from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.agent import ModuleRecord
@@ -65,11 +65,11 @@ class UmlEngine:
             try:
                 found = self._built(plan, progress, refused)
             except HowdahError as error:
-                preparation.fails(error)
+                preparation.add_failure(error)
                 continue
             for kernel, built in found.items():
-                preparation.tell_unused(built.module_set, plan)
-                tree = " ".join(("tree", *further_packages(plan)))
+                preparation.report_unused(built.module_set, plan)
+                tree = " ".join(("tree", *packages_of_plan(plan)))
                 identity[tree], identity["tools"] = built.tree.sha256, built.tools.key
                 identity[f"kernel {kernel}"] = built.kernel.image_sha256
             try:
@@ -78,7 +78,7 @@ class UmlEngine:
                 for stack in provide_stacks(plan, progress, self.cache).choose():
                     identity[f"stack {stack.name}"] = stack.identity
             except HowdahError as error:
-                preparation.fails(error)
+                preparation.add_failure(error)
             if plan.collect.cpu:
                 naming.prepare(found[plan.kernel].kernel, progress, self.cache)
         preparation.conclude()
@@ -108,7 +108,7 @@ class UmlEngine:
         self, plan: Plan, kernel: str, progress: BuildProgress, refused: dict[tuple[str, ...], HowdahError]
     ) -> Built | HowdahError:
         """Return the parts for one kernel of the plan, or why they do not build, which ``refused`` then holds, too."""
-        packages = further_packages(plan)
+        packages = packages_of_plan(plan)
         parts = (kernel, *plan.modules, repr(plan.module_builds), *packages)
         if parts in refused:
             return refused[parts]
@@ -126,7 +126,7 @@ class UmlEngine:
 
     def _part(self, plan: Plan, kernel: str) -> str:
         modules = (*plan.modules, *([repr(plan.module_builds)] if plan.module_builds else []))
-        return part_name(kernel, modules, further_packages(plan), self.wiring)
+        return part_name(kernel, modules, packages_of_plan(plan), self.wiring)
 
     def check_portable(self, plan: Plan) -> None:
         if plan.collect.cpu:
@@ -167,22 +167,22 @@ class UmlEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
-        with of_a_run():
-            found = self._built(plan, while_running(progress))
+        with as_run_failure():
+            found = self._built(plan, as_run_progress(progress))
         built = found[plan.kernel]
         try:
             if plan.parts:
                 return run_parts(directory, plan, progress, found, self.wiring)
             return self._run(directory, plan, progress, built)
         except RunFailedError as error:
-            error.known = EngineReport(kernel=described(built))
+            error.known = EngineReport(kernel=kernel_origin(built))
             raise
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: Built) -> EngineReport:
-        with of_a_run():
+        with as_run_failure():
             modules = modules_of(plan, plan.required_modules, built)
-            stacks = provide_stacks(plan, while_running(progress), self.cache).choose()
-        guest = staged_guest(directory, plan, built, modules, self.wiring, stacks=stacks)
+            stacks = provide_stacks(plan, as_run_progress(progress), self.cache).choose()
+        guest = stage_guest(directory, plan, built, modules, self.wiring, stacks=stacks)
         started = time.monotonic()
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"guest: {guest}\n")
@@ -192,7 +192,7 @@ class UmlEngine:
                 log.write(f"guest ended after {time.monotonic() - started:.3f} s\n")
         record = check_agent(directory, ending, plan.parameter_places)
         if plan.collect.cpu:
-            naming.name_samples(directory.raw, built.kernel, while_running(progress), self.cache)
+            naming.name_samples(directory.raw, built.kernel, as_run_progress(progress), self.cache)
         made = report(built, modules, ending, record.modules or {})
         if stacks:
             made.stacks = {stack.name: stack.described() for stack in stacks}
@@ -221,7 +221,7 @@ def report(built: Built, modules: list[Module], ending: Ending, loaded: Mapping[
             guest_memory_peak_bytes=ending.memory_peak_bytes,
             tools=built.tools.key,
         ),
-        kernel=described(built),
+        kernel=kernel_origin(built),
         guest_tree=TreeOrigin(sha256=built.tree.sha256, packages=built.tree.packages),
         modules={module.name: module.described(loaded.get(module.name)) for module in modules},
         confinement=ending.bounds.described() if ending.bounds else None,

@@ -16,10 +16,10 @@ from typing import TypeVar
 from howdah.agent.calibration.divided import EndsRecord, evaluate
 from howdah.codec import encoded
 from howdah.engine.machines.merge import (
-    bring_up,
     found_parts,
     merge_accounts,
     merge_agents,
+    merge_texts,
     read_accounting,
     read_part,
     sum_of,
@@ -56,7 +56,7 @@ def merge(raw: Path, plan: Plan) -> AgentRecord:
     wires = {name: read_part(KernelWires, raw / name / WIRE_FILE).wires for name in names}
     write_json(raw / WIRE_FILE, encoded(WireRecord(1, wires)))
     for name in names:
-        bring_up(raw, name, epoch_ns, epoch_ns, Correction())
+        merge_texts(raw, name, epoch_ns, epoch_ns, Correction())
     return agent
 
 

@@ -19,9 +19,9 @@ from howdah.build.cache import Cache
 from howdah.build.guest_tree import tree_key
 from howdah.build.kernel_source import find_source
 from howdah.build.modules import modules_recipe, project_sources
-from howdah.build.supply import offered
+from howdah.build.supply import is_in_bundle
 from howdah.build.tools import tools_recipe
-from howdah.build.uml_kernel import given_kernel, kernel_key
+from howdah.build.uml_kernel import bundled_kernel, kernel_key
 from howdah.default import DEFAULT_KERNEL
 from howdah.distribution import install_command
 from howdah.engine.ending import runtime_base
@@ -75,12 +75,12 @@ class _There:
 
     @staticmethod
     def found(cache: Cache, kernel: str, *, compiles: bool) -> _There:
-        given = given_kernel(kernel, lambda _what, _done, _total: None, cache)
-        modules = given is not None and offered("module", modules_recipe(given, project_sources()), cache)
+        given = bundled_kernel(kernel, lambda _what, _done, _total: None, cache)
+        modules = given is not None and is_in_bundle("module", modules_recipe(given, project_sources()), cache)
         return _There(
             kernel=given is not None or _kernel_built(cache, kernel),
-            tree=offered("tree", tree_key(), cache) or cache.find("tree", tree_key()) is not None,
-            tools=offered("tool", tools_recipe(), cache),
+            tree=is_in_bundle("tree", tree_key(), cache) or cache.find("tree", tree_key()) is not None,
+            tools=is_in_bundle("tool", tools_recipe(), cache),
             modules=modules and not compiles,
         )
 
@@ -218,7 +218,7 @@ _BOUNDS = (
 )
 
 
-def unconfined() -> str | None:
+def why_unconfined() -> str | None:
     """Return what prevents this machine from confining a guest; None if a guest's code cannot reach the user's data."""
     trial = _try()
     if isinstance(trial, str):

@@ -23,7 +23,7 @@ _MOST_NAMED = 3
 _CLOCK_SLACK_S = 120  # after the plan's end: an agent that still runs then waits for something that will not happen
 
 
-def staged_guest(
+def stage_guest(
     directory: RunDirectory,
     plan: Plan,
     built: Built,
@@ -78,7 +78,7 @@ def _pollers(plan: Plan, stacks: Sequence[BuiltStack]) -> tuple[str, ...]:
     )
 
 
-def described(built: Built) -> KernelOrigin:
+def kernel_origin(built: Built) -> KernelOrigin:
     """Return the kernel's entry in run.json."""
     kernel = built.kernel
     return KernelOrigin(

@@ -131,7 +131,7 @@ def _refusal(plugin: Path, version: str) -> str | None:
     return why
 
 
-class Look:
+class MachineProfile:
     """The profile of one machine: ``at`` adds what the machine needs for it, ``finish`` resolves names.
 
     A missing part fails no run: ``processor.json`` says why it is missing.
