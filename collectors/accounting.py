@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that counts packets, in one snapshot: sent minus received must equal the sum of known drops."""
+"""All packet counters in one snapshot: packets sent minus received must equal the sum of known drops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from howdah.record.account import CounterState, NodeCounters
 
 
 def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> CounterState:
-    """One state S of accounting.json (docs/data-format.md); the loopback interface is left out."""
+    """Return one state S of accounting.json (docs/data-format.md), without the loopback interface."""
     nodes: dict[str, NodeCounters] = {}
     netstat = {}
     for name, namespace in namespaces.items():
@@ -62,16 +62,17 @@ _WIRE = "howdah_wire"  # a line between two kernels of a run
 
 @planned
 class Marks:
-    """``sent`` changes whenever a packet is sent, ``queued`` are the packets that wait: one may wait for seconds."""
+    """``sent`` changes whenever a packet is sent; ``queued`` counts queued packets, which may wait for seconds."""
 
     sent: tuple[int, ...]
     queued: int
 
 
 def traffic_marks(namespaces: dict[str, Namespace]) -> Marks:
-    """From the transmit counters of all interfaces, and all backlogs.
+    """Read the transmit counters of all interfaces and all backlogs.
 
-    The backlog of a wire between kernels is what left here less what arrived elsewhere: alone, it only tells changes.
+    The backlog of a wire between kernels is what left here minus what arrived elsewhere, so alone it only shows
+    changes.
     """
     sent: list[int] = []
     queued = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One question of many parts to the kernel: a datagram of netlink requests, prepared once and sent at every reading."""
+"""A batch of netlink requests, prepared once and sent in one datagram at every sample."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _MOST_AT_ONCE = 32
 
 
 class Batch:
-    """Each request asks for one object, so each is answered by exactly one datagram: two system calls for one object,
-    and half of what a dump costs, which ends with a message of its own."""
+    """Netlink requests for one object each. The kernel answers each with exactly one datagram: two system calls for one
+    object, half the cost of a dump, which ends with a message of its own."""
 
     def __init__(self, namespace: Namespace, protocol: int, requests: list[tuple[int, bytes]]) -> None:
         with namespace.entered():
@@ -20,7 +20,8 @@ class Batch:
         self.change(requests)
 
     def change(self, requests: list[tuple[int, bytes]]) -> None:
-        """Ask this from now on, a part at a time: all answers wait in the socket's buffer together."""
+        """Replace the requests. They are sent in parts, because all answers to a part wait in the socket's buffer
+        together."""
         self._questions = []
         for begin in range(0, len(requests), _MOST_AT_ONCE):
             part = requests[begin : begin + _MOST_AT_ONCE]
@@ -30,7 +31,8 @@ class Batch:
             self._questions.append((question, len(part)))
 
     def ask(self) -> list[bytes]:
-        """The answers as received; an object that does not exist (a socket not yet or no longer there) has none."""
+        """Return the answers as received, without those for objects that do not exist (a socket not yet open or
+        closed)."""
         answers = []
         for question, count in self._questions:
             self._socket.send(question)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all collectors share: the surroundings they are given, and the three steps of their life."""
+"""The base classes of collectors, and what a run gives them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from howdah.plan.plan import Flow, Plan
 
 @planned
 class Watched:
-    """A connection to watch: its flow, its ends as each end's own host sees them, and whether it is there now.
+    """A connection to watch: its flow, its ends as each end's own host sees them, and whether it exists now.
 
     Connections of a group are opened when they start and closed when they are done (``is_over``); others are always
     active.
@@ -26,11 +26,11 @@ class Watched:
     endpoint: Endpoint
     is_active: Callable[[], bool] = lambda: True
     is_over: Callable[[], bool] = lambda: False
-    find: Callable[[], Endpoint] | None = None  # the connection of programs, whose client's port may be any
+    find: Callable[[], Endpoint] | None = None  # current ends of a programs' connection, whose client port may vary
 
     @property
     def program_port(self) -> int | None:
-        """The port of the server, where programs make a TCP connection."""
+        """The server's port if programs make a TCP connection."""
         program = self.flow.program
         if program is None or program.protocol != "tcp":
             return None
@@ -49,7 +49,7 @@ class Watched:
 
 @planned
 class HereWatched(Watched):
-    """A connection with the ends that are in this kernel."""
+    """A connection with only the ends that are in this kernel."""
 
     here: frozenset[str] = frozenset()
 
@@ -60,9 +60,9 @@ class HereWatched(Watched):
 
 @planned
 class Surroundings:
-    """``node_numbers`` are positions in ``plan.hosts``, which the framed files use."""
+    """What a run gives its collectors; ``node_numbers`` are positions in ``plan.hosts``, which framed files use."""
 
-    plan: Plan | None  # None where nobody planned: what a machine is asked to record by hand
+    plan: Plan | None  # None for a recording by hand, which has no plan
     namespaces: dict[str, Namespace]
     node_numbers: dict[str, int]
     connections: list[Watched]
@@ -74,7 +74,7 @@ class Surroundings:
         return self.plan
 
     def ends_in(self, here: frozenset[str]) -> Surroundings:
-        """The same, where the connections have the ends in these nodes alone."""
+        """Return the surroundings with only those ends of connections that are in these nodes."""
         connections: list[Watched] = [
             HereWatched(item.flow, item.endpoint, item.is_active, item.is_over, here=here) for item in self.connections
         ]
@@ -82,13 +82,13 @@ class Surroundings:
 
 
 class CollectorError(Exception):
-    """A collector cannot do its work here; the message says what is missing."""
+    """A collector cannot work here; the message says what is missing."""
 
 
 class Collector:
-    """``check`` (can it run here?), ``start``, ``sample`` at every ``interval_ns``, ``stop``.
+    """A source of data: ``check`` (can it run here?), ``start``, ``sample`` at every ``interval_ns``, ``stop``.
 
-    Nothing a collector does between start and stop may reach the packets: no waiting, no sockets that take part.
+    Between start and stop a collector must not affect packets: it may not wait or open sockets that take part.
     """
 
     interval_ns: int | None = None
@@ -97,22 +97,22 @@ class Collector:
         self.surroundings = surroundings
 
     def check(self) -> None:
-        """Raises CollectorError."""
+        """Raise CollectorError if the collector cannot run here."""
 
     def start(self, now_ns: int) -> None:
         """Open what is needed; called once, before the flows."""
 
     def sample(self, now_ns: int) -> None:
-        """One reading; ``now_ns`` is the CLOCK_MONOTONIC time of the wake-up."""
+        """Take one sample; ``now_ns`` is the CLOCK_MONOTONIC time of the wake-up."""
 
     def stop(self, now_ns: int) -> None:
-        """Take the last reading and close everything; called once, after the network fell silent."""
+        """Take the last sample and close everything; called once, after the network fell silent."""
 
 
 class IntervalCollector(Collector):
-    """One that ``collect:`` of a profile names with the interval of its readings; howdah/registered.py finds it.
+    """A collector that a profile's ``collect:`` names with its sampling interval; howdah/registered.py finds it.
 
-    ``says`` is its line in the profile reference; ``default`` is its interval where a profile names none (None: off).
+    ``says`` is its line in the profile reference; ``default`` is its interval if a profile gives none (None: off).
     """
 
     says: ClassVar[str]
@@ -124,10 +124,10 @@ class IntervalCollector(Collector):
 
     @classmethod
     def planned_for(cls, _plan: Plan) -> bool:
-        """Whether a run of the plan has what it reads."""
+        """Whether a run of the plan has anything for it to read."""
         return True
 
     @classmethod
     def works_in(cls, _surroundings: Surroundings) -> bool:
-        """Whether what it reads is in this kernel."""
+        """Whether this kernel has anything for it to read."""
         return True

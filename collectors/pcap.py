@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packet headers on request, by tcpdump."""
+"""Captures of packet headers by tcpdump."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SNAPSHOT_BYTES = 128
 _READY = "listening on "
 _LONGEST_START_S = 10.0
 _POLL_S = 0.001
-# What tcpdump says when it ends, and what the account calls it.
+# Names of tcpdump's final counts, and their names in the account.
 _STATISTICS = {
     "captured": "captured",
     "received by filter": "received",
@@ -30,7 +30,7 @@ _STATISTIC = re.compile(r"^(\d+) packets? (captured|received by filter|dropped b
 
 
 def parse_closing(text: str) -> dict[str, int | None]:
-    """tcpdump's account of itself, from its standard error; what it does not tell is None."""
+    """Parse tcpdump's counts from its standard error; a count that it does not print is None."""
     found: dict[str, int | None] = dict.fromkeys(_STATISTICS.values())
     for count, what in _STATISTIC.findall(text):
         found[_STATISTICS[what]] = int(count)
@@ -39,7 +39,7 @@ def parse_closing(text: str) -> dict[str, int | None]:
 
 @planned
 class _Capture:
-    """A tcpdump that runs; ``log`` has what it says."""
+    """A running tcpdump; ``log`` has its messages."""
 
     node: str
     interface: str
@@ -55,7 +55,7 @@ class _Capture:
 
 
 def clocks() -> dict[str, int]:
-    """One instant by the clock of the run and by that of captures: CLOCK_MONOTONIC and CLOCK_REALTIME."""
+    """Read the run's clock, CLOCK_MONOTONIC, and the captures' clock, CLOCK_REALTIME, at one instant."""
     before_ns, realtime_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
     return {"monotonic_ns": (before_ns + after_ns) // 2, "realtime_ns": realtime_ns}
 
@@ -63,10 +63,10 @@ def clocks() -> dict[str, int]:
 class PcapCollector(Collector):
     """Runs one tcpdump per ``node:interface`` of the plan, from before the flows until the network is silent.
 
-    Writes ``pcap/NODE-INTERFACE.pcap``: the first 128 bytes of every IPv4 packet, nanosecond time stamps; what tcpdump
-    said in ``pcap/NODE-INTERFACE.log``; and ``pcap.json``, its own count of the packets of each capture, and the
-    clocks of run and captures when these began and ended. The judge holds the counts against each other, against the
-    file, and against the interface's counters.
+    Writes ``pcap/NODE-INTERFACE.pcap``: the first 128 bytes of every IPv4 packet, nanosecond time stamps;
+    ``pcap/NODE-INTERFACE.log``: tcpdump's messages; and ``pcap.json``: tcpdump's packet counts of each capture, and the
+    clocks of run and captures at their beginning and end. The judge compares the counts with each other, with the file,
+    and with the interface's counters.
     """
 
     def __init__(self, surroundings: Surroundings, places: list[str]) -> None:
@@ -96,7 +96,7 @@ class PcapCollector(Collector):
         self._clocks.append(clocks())
 
     def stop(self, _now_ns: int) -> None:
-        """Raises CollectorError when a tcpdump ended early. Whether one lost packets is the judge's to say."""
+        """Stop the captures. Raises CollectorError if a tcpdump ended early; the judge checks for lost packets."""
         account: list[dict[str, Any]] = []
         self._clocks.append(clocks())
         for capture in self._running:
@@ -110,14 +110,14 @@ class PcapCollector(Collector):
 
 
 def capture_command(interface: str, file: Path) -> list[str]:
-    """Without immediate mode the kernel hands packets over in blocks, and those of the last one are lost at the end."""
+    """The command. Without immediate mode the kernel delivers packets in blocks, and those of the last one are lost."""
     command = ["tcpdump", "-i", interface, "-n", "-s", str(SNAPSHOT_BYTES), "-B", str(CAPTURE_BUFFER_BYTES >> 10)]
     command += ["--immediate-mode", "--time-stamp-precision", "nano", "-Z", "root"]
     return [*command, "-w", str(file), "ip"]
 
 
 def _wait_until_it_listens(capture: _Capture) -> None:
-    """The packets of the first round trip are captured too: the flows have not begun."""
+    """Wait before the flows begin, so that the first round trip is captured too."""
     deadline = time.monotonic() + _LONGEST_START_S
     while _READY not in capture.said():
         if capture.process.poll() is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectors that ask the kernel the same netlink questions at every reading and keep the answers unparsed."""
+"""Collectors that send the kernel the same netlink requests at every sample and keep the answers unparsed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from howdah.linux.output import FramedFile
 
 
 class PolledCollector(IntervalCollector):
-    """Writes a framed file: per reading and node the answers to the node's batch, where there are any.
+    """Writes a framed file: for each sample and node the answers to the node's batch, if there are any.
 
-    ``file`` and ``kind`` name the file and the kind of its records; ``questions`` says what each node is asked.
+    ``file`` and ``kind`` name the file and the kind of its records; ``questions`` returns each node's requests.
     """
 
     file: str
@@ -24,11 +24,11 @@ class PolledCollector(IntervalCollector):
         super().__init__(surroundings, interval_us)
         self._batches: list[tuple[int, Batch]] = []
         self._file: FramedFile | None = None
-        # Elsewhere what is read before this reading takes time of its own, by which the wake-up is too early.
+        # In real time earlier samples take time, so the wake-up's time would be too early.
         self._is_at_once = surroundings.plan is not None and surroundings.plan.traits.exact_uptime
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
-        """Node and batch, once, when the collector starts."""
+        """Yield each node and its batch; called once, when the collector starts."""
         raise NotImplementedError
 
     def start(self, _now_ns: int) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One collector alone on a machine that runs no agent: ``python3 -m collectors.record interface``, until it is stopped.
+"""One collector alone on a machine without an agent: ``python3 -m collectors.record interface``, until it is stopped.
 
-What it writes has the formats of a run's raw/ (docs/data-format.md), with ``recording.json`` beside it. It reads the
-network namespace it is started in, needs no root and changes nothing. Standard library only.
+It writes files in the formats of a run's raw/ (docs/data-format.md), and ``recording.json``. It reads the network
+namespace in which it is started, needs no root and changes nothing. Standard library only.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from howdah.linux.output import KIND_INET_DIAG, KIND_QDISC, FramedFile, Output
 NODE = 0
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 _NO_HANDLE = "0:"
-_WITHOUT_QUEUE = ("noqueue", "noop")  # the kernel does not tell of them when it is asked for one
+_WITHOUT_QUEUE = ("noqueue", "noop")  # the kernel does not answer a request for one of these
 
 
 class OwnNamespace(Namespace):
-    """The namespace this process is in, which nobody has to enter: that would take a privilege."""
+    """The namespace of this process. It is never entered, because that would need a privilege."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, -1)
@@ -47,7 +47,7 @@ class OwnNamespace(Namespace):
 
 
 class AllQueues(PolledCollector):
-    """Every queueing discipline that is there at the start. Writes ``qdisc.bin`` (framed, kind 2)."""
+    """Every queueing discipline that exists at the start. Writes ``qdisc.bin`` (framed, kind 2)."""
 
     file = "qdisc.bin"
     kind = KIND_QDISC
@@ -93,7 +93,7 @@ COLLECTORS = {
 
 
 def new_directory(parent: Path, name: str, time_s: float) -> Path:
-    """``NAME-YYYYMMDDTHHMMSSZ`` in ``parent``, with a number behind it if that is taken."""
+    """Make ``NAME-YYYYMMDDTHHMMSSZ`` in ``parent``, with a number appended if that exists."""
     stem = f"{name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(time_s))}"
     for number in range(1000):
         path = parent / (f"{stem}-{number}" if number else stem)
@@ -106,8 +106,8 @@ def new_directory(parent: Path, name: str, time_s: float) -> Path:
 
 
 def record(name: str, interval_us: int, parent: Path) -> Path:
-    """Run the collector until SIGTERM or SIGINT; returns the directory it wrote."""
-    # Signals are waited for between readings, so that none of them is cut off in the middle.
+    """Run the collector until SIGTERM or SIGINT; return the directory that it wrote."""
+    # Block signals and wait for them between samples, so that no sample is cut off.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     directory = new_directory(parent, name, time.time())
     output = Output(directory)
@@ -123,7 +123,7 @@ def record(name: str, interval_us: int, parent: Path) -> Path:
     while signal.sigtimedwait(_ENDS, max(0, due_ns - time.monotonic_ns()) / 1e9) is None:
         collector.sample(time.monotonic_ns())
         readings += 1
-        # A reading that came late is not made up for: the next one is at the next whole interval.
+        # After a late sample, the next one is due at the next whole interval.
         due_ns += (1 + max(0, time.monotonic_ns() - due_ns) // interval_ns) * interval_ns
     collector.stop(time.monotonic_ns())
     output.json("recording.json", about | {"end_monotonic_ns": time.monotonic_ns(), "readings": readings})

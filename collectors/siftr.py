@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FreeBSD's SIFTR around an experiment: ``siftr.py start`` before it, ``siftr.py stop`` after it, as root.
+"""FreeBSD's SIFTR for an experiment: ``siftr.py start`` before it, ``siftr.py stop`` after it, as root.
 
-The kernel itself writes the log; this switches it on and off and notes what the log does not say. It is copied to hosts
-with FreeBSD alone, so it imports nothing of howdah and nothing beyond the standard library.
+The kernel itself writes the log; this program switches it on and off and records what the log lacks. It is copied to
+FreeBSD hosts alone, so it imports nothing of howdah and nothing beyond the standard library.
 
 Writes ``NODE.log``, SIFTR's own text (siftr(4)), and ``NODE.json``: ``node``, ``system``, ``port``, the host's wall
-clock when it was switched on and off, and ``epoch_realtime_ns``, its wall clock at time zero of the plan.
+clock at switching on and off, and ``epoch_realtime_ns``, its wall clock at time zero of the plan.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SiftrError(Exception):
 
 
 def sysctl(argument: str) -> str:
-    """``sysctl -n NAME`` or ``sysctl NAME=VALUE``; what it printed. Raises SiftrError."""
+    """Run ``sysctl -n NAME`` or ``sysctl NAME=VALUE`` and return its output. Raises SiftrError."""
     command = ["sysctl", *(["-n"] if "=" not in argument else []), argument]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -41,7 +41,7 @@ def sysctl(argument: str) -> str:
 
 
 class Siftr:
-    """SIFTR of the host this runs on. ``directory`` is where log and note are; ``node`` names them."""
+    """SIFTR of this host. ``directory`` has the log and the note, which ``node`` names."""
 
     def __init__(self, directory: Path, node: str, control: Sysctl = sysctl) -> None:
         self.log = directory / f"{node}.log"
@@ -50,7 +50,7 @@ class Siftr:
         self._control = control
 
     def start(self, port: int | None) -> None:
-        """Switch it on for every packet of ``port``, or of all ports. Raises SiftrError."""
+        """Switch SIFTR on for packets of ``port``, or of all ports. Raises SiftrError."""
         try:
             enabled = self._control(f"{_TREE}.enabled")
         except SiftrError as error:
@@ -63,7 +63,7 @@ class Siftr:
         self._control(f"{_TREE}.logfile={self.log.resolve()}")
         self._control(f"{_TREE}.ppl=1")
         if port is not None:
-            # Older systems have no filter; their log has every connection, and ingest passes over what is no flow.
+            # Older systems have no filter; they log every connection, and ingest skips those of no flow.
             try:
                 self._control(f"{_TREE}.port_filter={port}")
             except SiftrError:
@@ -73,7 +73,7 @@ class Siftr:
         self._control(f"{_TREE}.enabled=1")
 
     def stop(self, epoch_realtime_ns: int | None) -> None:
-        """Switch it off, which also writes the log's last line. Raises SiftrError."""
+        """Switch SIFTR off, which also writes the log's last line. Raises SiftrError."""
         self._control(f"{_TREE}.enabled=0")
         try:
             note = json.loads(self.note.read_text(encoding="utf-8"))

@@ -14,17 +14,17 @@ from howdah.linux.netlink.message import NETLINK_SOCK_DIAG, NLMSG_DONE, build
 
 COMMAND = ["ss", "--tcp", "--info", "--numeric", "--memory", "--oneline", "--extended"]
 
-# What ss itself asks for: INET_DIAG_MEMINFO, INFO, VEGASINFO, CONG, SKMEMINFO.
+# The extensions that ss requests: INET_DIAG_MEMINFO, INFO, VEGASINFO, CONG, SKMEMINFO.
 _EXTENSIONS = sum(1 << (attribute - 1) for attribute in (1, 2, 3, 4, 7))
 
 
 def sockets_text(answers: list[bytes], file: Path) -> str:
-    """What ``ss -tinmOe`` prints of inet_diag answers, which lie in ``file`` meanwhile.
+    """Return the output of ``ss -tinmOe`` for inet_diag answers, which ``file`` holds meanwhile.
 
-    Raises CollectorError when ss is missing or fails.
+    Raises CollectorError if ss is missing or fails.
     """
     file.write_bytes(b"".join(answers) + build(NLMSG_DONE, 0, 0, bytes(4)))
-    # ss reads the kernel's answers from a file instead of asking for them (tcp_show_netlink_file in ss.c).
+    # With this variable, ss reads the kernel's answers from a file (tcp_show_netlink_file in ss.c).
     environment = {**os.environ, "TCPDIAG_FILE": str(file)}
     try:
         done = subprocess.run(
@@ -40,15 +40,14 @@ def sockets_text(answers: list[bytes], file: Path) -> str:
 
 
 def dumps_text(dumps: list[list[bytes]], file: Path) -> list[str]:
-    """What ss prints of each of several dumps.
+    """Return ss's output for each of several dumps. Raises errors like ``sockets_text``.
 
-    A guest starts a process slowly, so ss reads all dumps at once, if each answer gets its line.
-    Errors are those of ``sockets_text``.
+    A guest starts a process slowly, so one ss reads all dumps, unless it prints fewer lines than there are answers.
     """
     if not dumps:
         return []
     lines = sockets_text([answer for answers in dumps for answer in answers], file).splitlines(keepends=True)
-    if len(lines) != 1 + sum(map(len, dumps)):  # ss leaves out sockets that are closed
+    if len(lines) != 1 + sum(map(len, dumps)):  # ss omits closed sockets
         return [sockets_text(answers, file) for answers in dumps]
     heading, *sockets = lines
     rest = iter(sockets)
@@ -56,12 +55,11 @@ def dumps_text(dumps: list[list[bytes]], file: Path) -> list[str]:
 
 
 class SsCollector(Collector):
-    """Takes the sockets' state twice: ``begin`` two RTTs after the first flow's start, ``end`` before the first stop.
+    """Reads the sockets' state twice: ``begin`` two RTTs after the first flow's start, ``end`` before the first stop.
 
-    The state is asked for as ss would ask for it, but ss is only run after the flows: a process that starts draws
-    random numbers, and congestion control algorithms draw theirs from the same source. Writes ``ss-begin.txt`` and
-    ``ss-end.txt``: for each host with a flow, a line ``# HOST TIME_NS`` (CLOCK_MONOTONIC), then what ss printed, one
-    line a socket.
+    The requests are those of ss, but ss itself only runs after the flows: a starting process draws random numbers from
+    the source that congestion control algorithms use. Writes ``ss-begin.txt`` and ``ss-end.txt``: for each host with a
+    flow, a line ``# HOST TIME_NS`` (CLOCK_MONOTONIC), then ss's output, one line a socket.
     """
 
     def __init__(self, surroundings: Surroundings) -> None:
@@ -70,7 +68,7 @@ class SsCollector(Collector):
         self._taken: dict[str, list[tuple[str, int, list[bytes]]]] = {}
 
     def times_us(self) -> dict[str, int]:
-        """When to take each of the two, in microseconds from the epoch."""
+        """The times of the two readings, in microseconds from the epoch."""
         flows = self.surroundings.planned.flows
         begin = min(flow.start_us + 2 * flow.rtt_us for flow in flows)
         stops = [flow.stop_us for flow in flows if flow.stop_us]
@@ -81,7 +79,7 @@ class SsCollector(Collector):
         requests: dict[str, list[tuple[int, bytes]]] = {}
         for connection in self.surroundings.connections:
             if connection.generated:
-                continue  # there when neither of the two is taken, most of them
+                continue  # most of them exist at neither reading
             for host, endpoint in connection.ends:
                 requests.setdefault(host, []).append((SOCK_DIAG_BY_FAMILY, diag_request(endpoint, _EXTENSIONS)))
         for host, questions in requests.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tracepoint of the kernel, recorded in a tracefs instance of its own and kept as raw sub-buffers."""
+"""A kernel tracepoint, recorded in a tracefs instance of its own and kept as raw sub-buffers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ TRACEFS = Path("/sys/kernel/tracing")
 
 _SUBBUFFER_KIBIBYTES = 64
 _PAGE_BYTES = 4096
-_MOST_NAMED = 100  # connections whose ports fit into a filter one by one
+_MOST_NAMED = 100  # most connections that a filter names one by one
 _READ_BYTES = 1 << 18
 _SHORTEST_INTERVAL_NS = 20_000_000
 _LONGEST_INTERVAL_NS = 10_000_000_000
-# What every sub-buffer begins with on 64-bit machines (events/header_page): a time, and how many bytes follow, whose
-# uppermost bits are flags.
+# Header of a sub-buffer on 64-bit machines (events/header_page): a time, and the number of bytes that follow, with
+# flags in its upper bits.
 _PAGE_HEADER = struct.Struct("@QQ")
 _LENGTH = (1 << 20) - 1
 
-# Lines of per_cpu/cpuN/stats and what the account calls them.
+# Lines of per_cpu/cpuN/stats, and their names in the account.
 _STATISTICS = {
     "read events": "entries",
     "entries": "unread",
@@ -38,10 +38,10 @@ _STATISTICS = {
 
 
 def event_filter(connections: list[Watched]) -> str:
-    """Keeps the records of the senders' sockets; every receiver would otherwise add one record a data segment.
+    """A filter that keeps the records of the senders' sockets; receivers would add one record a data segment.
 
-    The kernel takes at most a page of text, so that many connections are told by the ranges of their ports. Their
-    receivers' ports may lie far apart, with those of senders in between.
+    The kernel takes at most a page of text, so many connections are described by ranges of ports. Their receivers'
+    ports may be far apart, with ports of senders in between.
     """
     servers = [_of_server(item) for item in connections if item.program_port is not None]
     connections = [item for item in connections if item.program_port is None]
@@ -58,13 +58,13 @@ def event_filter(connections: list[Watched]) -> str:
 
 
 def _of_server(item: Watched) -> str:
-    """All that a program's server sends, or is sent: the client's port may be any."""
+    """A filter for all packets that a program's server sends or receives, because the client's port may be any."""
     sends = item.program_port == item.endpoint.local_port
     return f"({'sport' if sends else 'dport'}=={item.program_port})"
 
 
 def port_ranges(ports: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of ports that follow one another, ascending."""
+    """Yield the first and last port of each run of consecutive ports, ascending."""
     first = last = None
     for port in sorted(set(ports)):
         if first is None or last is None:
@@ -78,7 +78,7 @@ def port_ranges(ports: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def parse_statistics(text: str) -> dict[str, int]:
-    """per_cpu/cpuN/stats of tracefs, with the names of the account."""
+    """Parse per_cpu/cpuN/stats of tracefs into the names of the account."""
     found = dict.fromkeys(_STATISTICS.values(), 0)
     for line in text.splitlines():
         name, _, value = line.partition(":")
@@ -88,7 +88,7 @@ def parse_statistics(text: str) -> dict[str, int]:
 
 
 def drain_interval_ns(plan: Plan, buffer_bytes: int, record_bytes: int) -> int:
-    """How often to empty the buffer so that it is at most 40 % full: one record a frame, at the bottleneck's rate."""
+    """The interval at which the buffer fills to at most 40 %, with one record a frame at the bottleneck's rate."""
     path = plan.path
     carried = path.carried_bits_per_second or path.rate_bits_per_second
     records_per_second = carried / 8 / path.frame_bytes
@@ -97,15 +97,15 @@ def drain_interval_ns(plan: Plan, buffer_bytes: int, record_bytes: int) -> int:
 
 
 class TracepointCollector(Collector):
-    """A tracefs instance, clock ``mono``, emptied before it is half full.
+    """Records a tracepoint in a tracefs instance with clock ``mono``, emptied before it is half full.
 
     Writes ``NAME.bin`` (``NAME.bin.N`` for further processors): sub-buffers of ``per_cpu/cpuN/trace_pipe_raw`` in
-    order, each ``subbuffer_bytes`` long. The fields of a record are described by the kernel's own ``NAME.format``,
-    copied next to it, the layout of a sub-buffer by ``header_page`` and ``header_event``. The account counts records
+    order, each ``subbuffer_bytes`` long. ``NAME.format`` describes a record's fields, ``header_page`` and
+    ``header_event`` a sub-buffer's layout; all three are copies of the kernel's own files. The account counts records
     kept and lost.
 
-    ``name`` is that of the file and of the instance, ``event`` the tracepoint below ``events/``, ``account`` a file's
-    name, ``record_bytes`` an upper bound of a record with its header.
+    ``name`` names the file and the instance, ``event`` is the tracepoint below ``events/``, ``account`` a file's name,
+    ``record_bytes`` an upper bound of a record with its header.
     """
 
     name: str
@@ -126,7 +126,7 @@ class TracepointCollector(Collector):
 
     @classmethod
     def exists(cls) -> bool:
-        """Whether the running kernel has the tracepoint; a module's comes and goes with it."""
+        """Whether the running kernel has the tracepoint; a module's tracepoint exists while it is loaded."""
         return (TRACEFS / "events" / cls.event).is_dir()
 
     def check(self) -> None:
@@ -171,11 +171,11 @@ class TracepointCollector(Collector):
             raise CollectorError(f"tracefs {name}: cannot write {value!r}: {error.strerror}") from error
 
     def sample(self, _now_ns: int) -> None:
-        """What is there, up to the sub-buffer that is being written.
+        """Read what is there, up to the sub-buffer that is being written.
 
-        That is the second one that is not half full at the latest: the first may be the rest of one that was read
-        while it was written. On a processor of finite speed records arrive while others are read, and there would be
-        no end of sub-buffers with a record or two in each.
+        That is at the latest the second one that is less than half full; the first may be the rest of one that was read
+        while it was written. On a processor of finite speed records arrive during the reading, and the sub-buffers with
+        a record or two in each would never end.
         """
         self._drain(most_partial=2)
 
@@ -191,9 +191,8 @@ class TracepointCollector(Collector):
                 left = None if left is None else left - partial
 
     def _fill(self, pipe: int, most_partial: int | None) -> tuple[int, int]:
-        """Read whole sub-buffers into the copy buffer until it is full, none is left, or so many were not half full.
-
-        Returns how many bytes, and how many of these sub-buffers were not half full.
+        """Read whole sub-buffers into the copy buffer until it is full, none is left, or ``most_partial`` of them were
+        less than half full. Return the number of bytes, and of sub-buffers that were less than half full.
         """
         filled = partial = 0
         while filled + self._subbuffer_bytes <= _READ_BYTES and partial != most_partial:

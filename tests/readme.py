@@ -26,7 +26,7 @@ from howdah.record.result import Experiment, Run
 from howdah.record.run import RunRecord
 from howdah.record.verdict import Verdict
 from howdah.report.ending import results, text_table
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.results import read_shown
 from howdah.report.source import TableSource
 from howdah.work.compiled import compile_plans
@@ -73,7 +73,7 @@ def of_golden(data: dict[str, Any]) -> Experiment:
 def block(experiment: Experiment) -> str:
     """What a command prints at its end, without the least and largest of repetitions."""
     table = results([experiment], TableSource())
-    sentences = [_SPREAD.sub("", sentence) for sentence in found(table) if not sentence.startswith("In brackets")]
+    sentences = [_SPREAD.sub("", sentence) for sentence in findings(table) if not sentence.startswith("In brackets")]
     lines = [line for sentence in sentences for line in textwrap.wrap(sentence, _WIDTH, break_on_hyphens=False)]
     for row in (row for _, blocks in table.points for each in blocks for row in each.rows):
         row.cells[:] = [cell and replace(cell, interval="") for cell in row.cells]

@@ -24,10 +24,10 @@ _GLOBAL: dict[str, tuple[str, Callable[[str], dict[str, int]]]] = {
 class CountersCollector(IntervalCollector):
     """Reads text files below /proc through descriptors opened once in each namespace.
 
-    Writes ``counters.jsonl``, one object a reading, node and source: ``time_ns``, ``node`` (null: the whole kernel),
-    ``source`` (``snmp``, ``netstat``, ``sockstat`` of each node; ``softnet``, ``meminfo`` of the kernel), ``values``
-    ({name: integer}; MIB names as nstat prints them, memory in bytes, softnet summed over processors). There is always
-    a reading at the start and one at the end. Becomes the table ``counter``.
+    Writes ``counters.jsonl``, one object for each sample, node and source: ``time_ns``, ``node`` (null: the whole
+    kernel), ``source`` (``snmp``, ``netstat``, ``sockstat`` of each node; ``softnet``, ``meminfo`` of the kernel),
+    ``values`` ({name: integer}; MIB names as nstat prints them, memory in bytes, softnet summed over processors). There
+    is always a sample at the start and one at the end. Becomes the table ``counter``.
     """
 
     says = "SNMP, netstat, softnet and memory counters"
@@ -48,7 +48,7 @@ class CountersCollector(IntervalCollector):
         self.sample(now_ns)
 
     def sample(self, now_ns: int) -> None:
-        """Only reads; what the texts say is worked out when the flows are over."""
+        """Only read; the texts are parsed when the flows are over."""
         self._readings.append((now_ns, [read_raw(descriptor) for _node, _source, descriptor, _parse in self._sources]))
 
     def stop(self, now_ns: int) -> None:

@@ -13,9 +13,9 @@ from howdah.linux.output import KIND_LINK
 
 
 class InterfaceCollector(PolledCollector):
-    """Asks rtnetlink for each interface but ``lo``, and keeps the answers unparsed.
+    """Requests each interface but ``lo`` from rtnetlink, and keeps the answers unparsed.
 
-    Writes ``interface.bin`` (framed, kind 3): per reading and node, RTM_NEWLINK answers: struct ifinfomsg (index)
+    Writes ``interface.bin`` (framed, kind 3): for each sample and node, RTM_NEWLINK answers: struct ifinfomsg (index)
     with IFLA_IFNAME and IFLA_STATS64 (struct rtnl_link_stats64). Becomes the table ``interface``; its columns are in
     howdah/ingest/interface.py.
     """

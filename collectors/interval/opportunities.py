@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links that follow a trace carried, where the path has one."""
+"""Opportunities of links that follow a trace, and what they carried."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LINK = "howdah_link"
 
 
 class OpportunitiesCollector(PolledCollector):
-    """Asks rtnetlink for the qdisc that is a link, and keeps the answers unparsed.
+    """Requests the qdisc that is a link from rtnetlink, and keeps the answers unparsed.
 
-    Writes ``opportunities.bin`` (framed, kind 5): per reading and node, an RTM_NEWQDISC answer whose TCA_STATS_APP is
-    struct link_stats of modules/link/link.h, all of one instant. Becomes the table ``opportunities``; its columns are
-    in howdah/ingest/opportunities.py.
+    Writes ``opportunities.bin`` (framed, kind 5): for each sample and node, an RTM_NEWQDISC answer whose TCA_STATS_APP
+    is struct link_stats of modules/link/link.h, all of one instant. Becomes the table ``opportunities``; its columns
+    are in howdah/ingest/opportunities.py.
     """
 
     says = "opportunities of links that follow a trace, where the path has one"

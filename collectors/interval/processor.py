@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work and queue of the hosts' processors, where the plan gives them one."""
+"""Work and queue of the hosts' processors, for plans that emulate processors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from howdah.plan.plan import Plan
 
 
 class ProcessorCollector(PolledCollector):
-    """Asks rtnetlink for the qdisc that is a host's processor, and keeps the answers unparsed.
+    """Requests the qdisc that is a host's processor from rtnetlink, and keeps the answers unparsed.
 
-    Writes ``processor.bin`` (framed, kind 4): per reading and host, an RTM_NEWQDISC answer whose TCA_STATS_APP is
+    Writes ``processor.bin`` (framed, kind 4): for each sample and host, an RTM_NEWQDISC answer whose TCA_STATS_APP is
     struct processor_stats of modules/processor/processor.h, all of one instant. Becomes the table ``processor``; its
     columns are in howdah/ingest/processor.py.
     """

@@ -18,21 +18,22 @@ _WATCHED = ("netem", "howdah_wire", "howdah_hop")
 
 
 def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
-    """``{node: [(interface, handle)]}`` of hops' queues, the policer, delay lines and what is below them."""
+    """Return ``{node: [(interface, handle)]}`` of the hops' queues, the policer, the delay lines and the queues below
+    them."""
     found: dict[str, list[tuple[str, str]]] = {}
     calibration = plan.calibration
     bottleneck = (calibration.bottleneck_interface, calibration.bottleneck_handle)
     found[calibration.bottleneck_node] = [bottleneck]
     for hop in plan.path.hops:
         found.setdefault(hop.node, []).append((hop.interface, calibration.bottleneck_handle))
-    if plan.path.policer is not None:  # the hook that it hangs on counts what came to it and what it dropped
+    if plan.path.policer is not None:  # its hook counts the packets that arrived and that it dropped
         found[calibration.bottleneck_node].append((calibration.bottleneck_interface, INGRESS_HANDLE))
     others = [queue.place for queue in plan.queues if queue.kind in _WATCHED]
-    # The queue of the way back, too, where its rate changes.
+    # The reverse queue, too, if its rate changes.
     others += [
         (*each.change.at, calibration.bottleneck_handle) for each in plan.timeline if isinstance(each.change, Class)
     ]
-    # That of a sender below its rate limit, which has the same counters.
+    # A sender's queue below its rate limit, which has the same counters.
     others += [(*each.change.at, "1:") for each in plan.timeline if isinstance(each.change, Replace)]
     for node, interface, handle in others:
         places = found.setdefault(node, [])
@@ -42,10 +43,10 @@ def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
 
 
 class QdiscCollector(PolledCollector):
-    """Asks rtnetlink for each watched qdisc by interface and handle, and keeps the answers unparsed.
+    """Requests each watched qdisc from rtnetlink by interface and handle, and keeps the answers unparsed.
 
-    Writes ``qdisc.bin`` (framed, kind 2): per reading and node, RTM_NEWQDISC answers: struct tcmsg (interface index,
-    handle, parent) with TCA_KIND, TCA_OPTIONS and TCA_STATS2 (bytes and packets dequeued, queue length, backlog,
+    Writes ``qdisc.bin`` (framed, kind 2): for each sample and node, RTM_NEWQDISC answers: struct tcmsg (interface
+    index, handle, parent) with TCA_KIND, TCA_OPTIONS and TCA_STATS2 (bytes and packets dequeued, queue length, backlog,
     drops, overlimits). Becomes the table ``qdisc``; its columns are in howdah/record/schema.py.
     """
 

@@ -18,16 +18,16 @@ from howdah.linux.netlink.diag import (
 from howdah.linux.netlink.message import NETLINK_SOCK_DIAG
 from howdah.linux.output import KIND_INET_DIAG
 
-# The congestion control's own structure is some 20 bytes of an answer, where it has one.
+# The congestion control's own structure, if it has one, adds some 20 bytes to an answer.
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_VEGASINFO - 1)
 
 
 class TcpInfoCollector(PolledCollector):
-    """Asks inet_diag for each connection by its addresses and ports, and keeps the answers unparsed.
+    """Requests each connection from inet_diag by its addresses and ports, and keeps the answers unparsed.
 
-    Writes ``tcp_info.bin`` (framed, kind 1): per reading and host, the SOCK_DIAG_BY_FAMILY answers of its ends of
-    the flows. Each is a struct inet_diag_msg (ports, addresses, cookie, state) with the attribute INET_DIAG_INFO,
-    the kernel's struct tcp_info, and what the congestion control tells of itself (``get_info``): INET_DIAG_BBRINFO,
+    Writes ``tcp_info.bin`` (framed, kind 1): for each sample and host, the SOCK_DIAG_BY_FAMILY answers for its ends of
+    the flows. Each is a struct inet_diag_msg (ports, addresses, cookie, state) with the attribute INET_DIAG_INFO, the
+    kernel's struct tcp_info, and the congestion control's own report (``get_info``): INET_DIAG_BBRINFO,
     INET_DIAG_VEGASINFO or another. Becomes the table ``tcp_info``; its columns are in howdah/record/schema.py.
     """
 
@@ -41,7 +41,7 @@ class TcpInfoCollector(PolledCollector):
         self._hosts: dict[str, Batch] = {}
         self._asked: dict[str, list[Endpoint]] = {}
         connections = surroundings.connections
-        # Those of groups are opened in the order of their starts: of thousands, few are there at one time.
+        # Groups' connections open in the order of their starts; few of thousands exist at one time.
         self._there = [each for each in connections if not each.generated]
         self._later = sorted(
             (each for each in connections if each.generated), key=lambda each: each.flow.start_us, reverse=True
@@ -68,7 +68,7 @@ class TcpInfoCollector(PolledCollector):
         super().sample(now_ns)
 
     def _wanted(self) -> dict[str, list[Endpoint]]:
-        """The ends to ask for by host, which are those of the connections that are there, in the order of the plan."""
+        """Return the ends of the connections that exist now, by host, in the order of the plan."""
         while self._later and (self._later[-1].is_active() or self._later[-1].is_over()):
             self._there.append(self._later.pop())
         self._there = sorted((each for each in self._there if not each.is_over()), key=lambda each: each.flow.id)

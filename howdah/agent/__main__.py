@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python3 -m howdah.agent``: run the plan in /howdah/in and write what was measured to /howdah/out."""
+"""``python3 -m howdah.agent``: run the plan in /howdah/in and write the results to /howdah/out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from howdah.linux.output import Output
 from howdah.linux.progress_port import ProgressPort
 from howdah.plan.plan import Plan
 
-_DESCRIPTORS = 65_536  # a node has some for its namespace and each collector, a connection has up to four
+_DESCRIPTORS = 65_536  # nodes need some for namespace and collectors, connections up to four
 _FLUSH_NS = 500_000_000
 WIRINGS = ("netlink", "mininet")
 USAGE = "usage: howdah.agent [--in DIRECTORY] [--out DIRECTORY] [--wiring netlink|mininet] [--progress-port]"
 
 
 def _allow_descriptors() -> None:
-    """As many open files as hundreds of hosts need; the most that is allowed where we may not raise that."""
+    """Raise the limit of open files to what hundreds of hosts need, or to the hard limit if that may not be raised."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, max(_DESCRIPTORS, most)))
@@ -31,7 +31,8 @@ def _allow_descriptors() -> None:
 
 
 def _kind(plan: Plan) -> type[AgentRun]:
-    """The class of the run, or of its part in this kernel. What a plan does not need is not loaded."""
+    """The class that runs the plan, whole or one kernel's part of it. Modules that the plan does not need stay
+    unloaded."""
     if plan.part is not None:
         from howdah.agent.kernel_part import KernelPartRun
 
@@ -41,7 +42,8 @@ def _kind(plan: Plan) -> type[AgentRun]:
 
 @dataclass
 class AgentOptions:
-    """``inputs`` has plan.json and modules/, the raw files go to ``out``; ``wiring`` is who builds the network.
+    """Options of the agent: ``inputs`` has plan.json and modules/, raw files go to ``out``, ``wiring`` names the
+    builder of the network.
 
     ``progress_port``: report progress through an I/O port.
     """
@@ -53,7 +55,7 @@ class AgentOptions:
 
 
 def read_options(words: Sequence[str]) -> AgentOptions:
-    """argparse would load ten modules more. Raises SystemExit with how it is called."""
+    """Parse the command line without argparse, which would load ten more modules. Raises SystemExit with the usage."""
     found = AgentOptions()
     left = list(words)
     while left:
@@ -82,7 +84,7 @@ def main() -> int:
 
         part = PartRun(plan, arguments.inputs, Output(arguments.out), AgentSession.of_standard_streams())
         return 0 if part.execute() else 1
-    # Only there somebody can look while it runs: in a guest a write costs wall time, or the files come out at the end.
+    # Flush only if the files can be read during the run: in a guest each write costs wall time.
     flush_ns = _FLUSH_NS if plan.traits.readable_while_running else None
     output = Output(arguments.out, flush_ns, ProgressPort() if arguments.progress_port else None)
     run = _kind(plan)(plan, arguments.inputs, output, arguments.wiring)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion controls in BPF: loading them through libbpf, and what the kernel says of the loaded programs.
+"""Congestion controls in BPF: load them through libbpf, and read the kernel's names and tags of the loaded programs.
 
-A struct_ops map stays registered as long as somebody holds it, so the agent keeps what libbpf gave it until it ends.
+A struct_ops map stays registered only while somebody holds its link, so the agent keeps libbpf's handles until it ends.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from howdah.agent.own import available
 SUFFIX = ".bpf.o"
 _LIBRARY = "libbpf.so.1"
 _STRUCT_OPS = 26  # BPF_MAP_TYPE_STRUCT_OPS (include/uapi/linux/bpf.h)
-_GET_INFO_BYTES = 256  # at least what the kernel fills of struct bpf_prog_info; the rest must be zero
-_TAG = slice(8, 16)  # its field tag, behind type and id
+_GET_INFO_BYTES = 256  # holds the part of struct bpf_prog_info that the kernel fills; the rest must be 0
+_TAG = slice(8, 16)  # the field tag of struct bpf_prog_info, after type and id
 _QUOTED_LINES = 8
 _MESSAGE_BYTES = 1 << 16
 _PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
@@ -27,7 +27,7 @@ _PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_
 
 @dataclass
 class Control:
-    """A loaded file: names of the algorithms that it registered, and the kernel's tag of each of its programs."""
+    """A loaded file: the algorithms it registered, the kernel's tag of each of its programs, and libbpf's handles."""
 
     algorithms: list[str]
     programs: dict[str, str]
@@ -35,9 +35,9 @@ class Control:
 
 
 def load_controls(directory: Path) -> dict[str, Control]:
-    """Load and register every ``*.bpf.o`` of the directory; by the name of the file.
+    """Load and register every ``*.bpf.o`` of the directory; return them by file name.
 
-    Raises AgentError with what libbpf and the kernel's verifier say.
+    Raises AgentError with the messages of libbpf and of the kernel's verifier.
     """
     files = sorted(directory.glob(f"*{SUFFIX}"))
     if not files:
@@ -47,7 +47,7 @@ def load_controls(directory: Path) -> dict[str, Control]:
 
 
 class _Library:
-    """The few functions of libbpf that are needed; what it prints is kept for messages."""
+    """The few functions of libbpf that the agent needs; libbpf's output is kept for error messages."""
 
     def __init__(self) -> None:
         try:
@@ -55,19 +55,20 @@ class _Library:
         except OSError as error:
             raise AgentError("load BPF", f"the guest tree has no {_LIBRARY}: {error}") from error
         self._c = ctypes.CDLL(None)
-        self._said: list[str] = []
+        self._messages: list[str] = []
         for name in ("object__open_file", "object__next_map", "object__next_program", "map__attach_struct_ops"):
             getattr(self._bpf, f"bpf_{name}").restype = ctypes.c_void_p
         for name in ("map__name", "program__name"):
             getattr(self._bpf, f"bpf_{name}").restype = ctypes.c_char_p
-        self._listener = _PRINT(self._hear)  # kept: libbpf calls it as long as it is there
-        self._bpf.libbpf_set_print(self._listener)
+        self._callback = _PRINT(self._keep_message)  # a reference must stay: libbpf keeps calling it
+        self._bpf.libbpf_set_print(self._callback)
 
-    def _hear(self, _level: int, pattern: bytes, arguments: int) -> int:
-        """A va_list is handed on as the pointer that it is where this runs (x86-64, and every kernel of howdah's)."""
+    def _keep_message(self, _level: int, pattern: bytes, arguments: int) -> int:
+        """Keep a line of libbpf's output. A va_list is passed on as a pointer, which it is on x86-64, the only
+        architecture of howdah's kernels."""
         text = ctypes.create_string_buffer(_MESSAGE_BYTES)
         self._c.vsnprintf(text, ctypes.c_size_t(len(text)), pattern, ctypes.c_void_p(arguments))
-        self._said += text.value.decode(errors="replace").splitlines()
+        self._messages += text.value.decode(errors="replace").splitlines()
         return 0
 
     def load(self, path: Path) -> Control:
@@ -94,7 +95,7 @@ class _Library:
         return Control(names, dict(self._programs(loaded)), held)
 
     def _programs(self, loaded: int) -> Iterator[tuple[str, str]]:
-        """Name and tag, which is the kernel's hash of the instructions."""
+        """Yield each program's name and tag, the kernel's hash of its instructions."""
         for one in self._walk(self._bpf.bpf_object__next_program, loaded):
             info = ctypes.create_string_buffer(_GET_INFO_BYTES)
             length = ctypes.c_uint32(_GET_INFO_BYTES)
@@ -110,5 +111,5 @@ class _Library:
 
     def _why(self) -> str:
         number = ctypes.get_errno()
-        said = [line.removeprefix("libbpf: ") for line in self._said if line.strip()]
+        said = [line.removeprefix("libbpf: ") for line in self._messages if line.strip()]
         return " / ".join([os.strerror(number), *said[-_QUOTED_LINES:]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which collectors a plan asks for, and one schedule for all of them."""
+"""The collectors that a plan needs, on one schedule."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ class Collecting:
             self._collectors.append(PcapCollector(surroundings, collect.pcap))
 
     def start(self, loop: Loop, now: int, epoch_ns: int) -> None:
-        """Raises AgentError when a collector cannot run, because a run must have the data it was asked for."""
+        """Start the collectors and schedule their samples. Raises AgentError if one cannot run, because a run must have
+        all data that the plan names."""
         for collector in self._collectors:
-            with _named(collector):
+            with _naming_collector(collector):
                 collector.check()
                 collector.start(now)
             if collector.interval_ns:
@@ -62,17 +63,18 @@ class Collecting:
         for number in self._intervals:
             loop.cancel(number)
         for collector in reversed(self._collectors):
-            with _named(collector):
+            with _naming_collector(collector):
                 collector.stop(now)
 
     def memory(self) -> MemoryRecord:
-        """``memory`` of agent.json; the least is over the readings of the counters, at least two."""
+        """Return ``memory`` of agent.json; the minimum is over the counters' readings, at least two of them."""
         total = parse_meminfo(Path("/proc/meminfo").read_text())["MemTotal_bytes"]
         return MemoryRecord(total, self.counters.least_available_bytes)
 
 
 def collector_class(name: str) -> type[IntervalCollector]:
-    """By its file; that of an installed package was put beside howdah's. Raises AgentError without it."""
+    """Import an interval collector by its file's name; installed packages' files are beside howdah's. Raises AgentError
+    for an unknown name."""
     try:
         found: type[IntervalCollector] = importlib.import_module(f"collectors.interval.{name}").COLLECTOR
     except ModuleNotFoundError as error:
@@ -81,7 +83,7 @@ def collector_class(name: str) -> type[IntervalCollector]:
 
 
 @contextmanager
-def _named(collector: Collector) -> Iterator[None]:
+def _naming_collector(collector: Collector) -> Iterator[None]:
     try:
         yield
     except (CollectorError, OSError) as error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers for a machine that has no source of them.
+"""Random numbers for a machine without a source of entropy.
 
-A virtual machine whose time counts instructions has no noise. The first program that asks for random numbers
-(iperf3, for the name of its session) waits, while the kernel takes seconds of the processor to find some. The plan's
-seed is given to the kernel instead, so that reruns are equal, too.
+A virtual machine whose clock counts instructions has no noise, and the first program that reads random numbers (iperf3,
+for its session's name) waits seconds of processor time for the kernel to gather some. The agent credits the plan's seed
+to the kernel instead, which also makes reruns equal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _BYTES = 64
 
 
 def give_entropy(seed: int) -> None:
-    """Credit the kernel with 512 bits, whatever the seed: it hashes them. Raises OSError without the privilege."""
+    """Credit the kernel with 512 bits derived from the seed; the kernel hashes them. Raises OSError without the
+    privilege."""
     content = f"howdah {seed}".encode().ljust(_BYTES, b"\0")
     pool = struct.pack("ii", len(content) * _BITS_A_BYTE, len(content)) + content
     with Path("/dev/random").open("wb", buffering=0) as device:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a run stops inside the guest; becomes ``error`` in agent.json."""
+"""The error that ends a run inside the guest; it becomes ``error`` in agent.json."""
 
 from __future__ import annotations
 
 
 class AgentError(Exception):
-    """``operation`` names what was being done (a numbered operation, a flow, a phase); ``message`` says what failed."""
+    """``operation`` names what the agent was doing (a numbered operation, a flow, a phase); ``message`` says what
+    failed."""
 
     def __init__(self, operation: str, message: str) -> None:
         super().__init__(f"{operation}: {message}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel logs, by /dev/kmsg."""
+"""The kernel's log, read from /dev/kmsg."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import os
 from howdah.linux.kernelmessage import KernelMessage, parse
 
 _DEVICE = "/dev/kmsg"
-_RECORD_BYTES = 8192  # the longest the kernel hands over (PRINTK_MESSAGE_MAX and its prefix)
+_RECORD_BYTES = 8192  # the longest record (PRINTK_MESSAGE_MAX and its prefix)
 
 
 class KernelLog:
-    """Messages logged since it was made, or with ``whole`` all that the kernel still has.
+    """Reads messages logged after its creation, or with ``whole`` all that the kernel still has.
 
-    None where the log cannot be read: ``why`` then says so. ``lost`` counts what was overwritten before it was read.
+    If the log cannot be read, there are no messages and ``why`` says so. ``lost`` counts messages that were overwritten
+    before they were read.
     """
 
     def __init__(self, *, whole: bool = False) -> None:
@@ -31,7 +32,7 @@ class KernelLog:
             self.close()
 
     def messages(self) -> list[KernelMessage]:
-        """Those that came since the last call, oldest first."""
+        """Return the messages since the last call, oldest first."""
         found: list[KernelMessage] = []
         while self._descriptor is not None:
             try:
@@ -51,8 +52,8 @@ class KernelLog:
             found.append(message)
         return found
 
-    def since(self) -> list[str]:
-        """The same, without time and level."""
+    def texts(self) -> list[str]:
+        """Return the texts of the messages since the last call, without time and level."""
         return [message.text for message in self.messages()]
 
     def close(self) -> None:

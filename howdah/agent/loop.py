@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's event loop: the timeline's instants, the collectors' intervals, and descriptors, in one thread.
+"""The agent's event loop: instants of the timeline, intervals of collectors, and descriptors, in one thread.
 
-A timer interrupt of our own would change what is measured. After every interrupt the kernel programs its clock event
-device again, relative to a clock that a user-mode kernel reads in steps of 256 ns and with 500 ns as the shortest
-distance. So packets that are due afterwards leave up to half a microsecond earlier or later. Intervals are therefore
-laid on the kernel's periodic tick: such a timer expires in the interrupt that the tick causes anyway. And since each
-reading of the clock takes 256 ns of virtual time, during which packets move, none is made for a timer: in virtual time
-it expires exactly when it was to.
+A timer interrupt of the agent's own would change the measurement. After every interrupt the kernel reprograms its clock
+event device, relative to a clock that a user-mode kernel reads in steps of 256 ns and with a minimum distance of 500
+ns. Later packets then leave up to half a microsecond earlier or later. Repeated intervals are therefore aligned to the
+kernel's periodic tick: such a timer expires in the tick's own interrupt. Each reading of the clock also takes 256 ns of
+virtual time, during which packets move. In virtual time a timer's wake-up therefore reads no clock: it happens exactly
+when it was due.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ Action = Callable[[int], None]  # receives the time of the wake-up
 
 
 def _among(ready: dict[int, int], table: dict[int, tuple[int, Action]], mask: int) -> list[tuple[int, int, Action]]:
-    """Number, descriptor and action of what is ready, in the order of registration: few of thousands."""
+    """Return number, descriptor and action of the few ready registrations (of thousands), in order of registration."""
     found = [(*table[each], each) for each, events in ready.items() if events & mask and each in table]
     return sorted(((number, each, action) for number, action, each in found), key=lambda item: item[0])
 
 
 def align_to_tick(time_ns: int) -> int:
-    """The first tick at or after an instant."""
+    """Return the first tick at or after an instant."""
     return -(-time_ns // TICK_NS) * TICK_NS
 
 
 class Loop:
-    """Runs actions in order of time; at equal times single ones before repeated ones, each in order of registration."""
+    """An event loop that runs actions in order of time; at equal times single actions before repeated ones, each in
+    order of registration."""
 
     def __init__(self, virtual_time: bool) -> None:
         self._virtual_time = virtual_time
         self._alarm = Alarm()
         self._single: list[tuple[int, int, Action]] = []
         self._repeated: list[tuple[int, int, int, Action]] = []  # due, number, interval, action
-        self._poll = select.poll()  # select() knows descriptors below 1024 only
+        self._poll = select.poll()  # select() takes only descriptors below 1024
         self._poll.register(self._alarm.descriptor, select.POLLIN)
         self._readable: dict[int, tuple[int, Action]] = {}  # by descriptor: number of the registration, action
         self._writable: dict[int, tuple[int, Action]] = {}
@@ -56,9 +57,10 @@ class Loop:
         heapq.heappush(self._single, (time_ns, next(self._number), action))
 
     def every(self, interval_ns: int, first_ns: int, action: Action) -> int:
-        """Run ``action`` at ``first_ns + k * interval_ns``, both rounded up to ticks; missed ones are not made up.
+        """Run ``action`` at ``first_ns + k * interval_ns``, both rounded up to ticks; missed runs are skipped.
 
-        An interval shorter than a tick is kept as it is, at the price named above. Returns a number for ``cancel``.
+        An interval shorter than a tick is kept, at the cost that the module's docstring names. Return a number for
+        ``cancel``.
         """
         if interval_ns >= TICK_NS:
             interval_ns, first_ns = align_to_tick(interval_ns), align_to_tick(first_ns)
@@ -71,7 +73,7 @@ class Loop:
         heapq.heapify(self._repeated)
 
     def when_readable(self, descriptor: int, action: Action | None) -> None:
-        """None stops watching."""
+        """Run ``action`` whenever the descriptor is readable; None stops watching."""
         self._watch(self._readable, descriptor, action)
 
     def when_writable(self, descriptor: int, action: Action | None) -> None:
@@ -92,7 +94,7 @@ class Loop:
             self._poll.unregister(descriptor)
 
     def run_until(self, time_ns: int, finished: Callable[[], bool] = lambda: False) -> int:
-        """Serve events until ``time_ns``, or until ``finished`` says so after one of them; returns the time."""
+        """Serve events until ``time_ns``, or until ``finished`` returns True after one of them; return the time."""
         reached: list[int] = []
         end = reached.append
         self.at(time_ns, end)
@@ -104,7 +106,7 @@ class Loop:
         return now_ns() if now is None else now
 
     def _serve(self) -> int:
-        """Wait for the next event and run what is due."""
+        """Wait for the next event, run every action that is due, and return the time."""
         due = min(queue[0][0] for queue in (self._single, self._repeated) if queue)
         self._alarm.set(due)
         ready = dict(self._poll.poll())
@@ -113,7 +115,7 @@ class Loop:
         now = due if only_alarm and self._virtual_time else now_ns()
         while self._single and self._single[0][0] <= now:
             heapq.heappop(self._single)[2](now)
-        # An action may close a descriptor, and another one open a new one with its number.
+        # An action may close a descriptor, and another action may open a new one with the same number.
         for table, found in ((self._readable, readable), (self._writable, writable)):
             for number, descriptor, action in found:
                 if table.get(descriptor) == (number, action):
@@ -127,7 +129,7 @@ class Loop:
 
 
 def wait_for_silence(namespaces: dict[str, Namespace], loop: Loop, quiet_ns: int, deadline_ns: int) -> bool:
-    """Return True once nothing was sent or queued anywhere for ``quiet_ns``, False at the deadline."""
+    """Return True once no namespace has sent or queued a packet for ``quiet_ns``, or False at the deadline."""
     marks = traffic_marks(namespaces)
     now = now_ns()
     while now < deadline_ns:

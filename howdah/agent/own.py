@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that a profile brings: which congestion controls are theirs, and that the flows use them.
+"""Modules that a profile brings: find which congestion controls they register, and check that the flows use them.
 
-A name says nothing: a "cubic" may be the kernel's or the profile's. But a socket that chooses an algorithm holds its
-module, and the kernel counts who does (/sys/module/NAME/refcnt). An algorithm in BPF has no module; the kernel takes
-none under a name that it has already, so its name says enough, and the sockets that have it are counted (inet_diag).
+An algorithm's name proves nothing: "cubic" may be the kernel's or the profile's. But a socket holds the module of its
+algorithm, and the kernel counts the holders (/sys/module/NAME/refcnt). An algorithm in BPF has no module. The kernel
+refuses one whose name is taken, so its name is proof enough, and the sockets that use it are counted (inet_diag).
 """
 
 from __future__ import annotations
@@ -24,48 +24,49 @@ from howdah.record.agent import ModuleRecord
 
 _AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _TCP_CONGESTION = 13
-_LOOK_NS = 100 * MS
+_INTERVAL_NS = 100 * MS
 _OWNER = "its struct tcp_congestion_ops needs .owner = THIS_MODULE"
 
 
 def available() -> list[str]:
-    """The kernel's names of all congestion controls it has now."""
+    """Return the kernel's names of all congestion controls that it has now."""
     return read_file(_AVAILABLE).split()
 
 
 class OwnModules:
-    """``in_kernel``: what the kernel calls each module of the profile that this run loads, by the name of its file.
+    """The profile's modules and their algorithms.
 
-    ``expected``: the kernel's name of an algorithm to the module it must come from (plan.json, ``own_algorithms``);
-    ``asked``: those that the run's flows ask for.
+    ``in_kernel`` maps the file name of each module that this run loads to the kernel's name for it; ``expected`` maps
+    the kernel's name of an algorithm to the module that must provide it (plan.json, ``own_algorithms``); ``used`` are
+    the algorithms that the run's flows use.
     """
 
-    def __init__(self, in_kernel: Mapping[str, str], expected: Mapping[str, str], asked: set[str]) -> None:
+    def __init__(self, in_kernel: Mapping[str, str], expected: Mapping[str, str], used: set[str]) -> None:
         self._in_kernel = dict(in_kernel)
         self._expected = dict(expected)
-        self._asked = asked
+        self._used = used
         self._in_bpf: dict[str, list[str]] = {}
         self._diagnostics: list[NetlinkSocket] = []
         self._before: set[str] = set()
         self._algorithms: dict[str, list[str]] = {}
-        self._idle: dict[str, int] = {}
-        self._most: dict[str, int] = {}
+        self._uses_before: dict[str, int] = {}
+        self._uses_most: dict[str, int] = {}
 
     def before_loading(self) -> None:
         if self._in_kernel:
             self._before = set(available())
 
     @property
-    def _there(self) -> bool:
+    def _has_any(self) -> bool:
         return bool(self._in_kernel or self._in_bpf)
 
     def after_loading(self, in_bpf: Mapping[str, list[str]] | None = None) -> None:
-        """Find what each module registered; ``in_bpf`` says so of files of BPF, by their names.
+        """Find the algorithms that each module registered; ``in_bpf`` gives those of BPF files, by file name.
 
-        Raises AgentError where it is not what the run asks for.
+        Raises AgentError if they are not the ones that the run expects.
         """
         self._in_bpf = dict(in_bpf or {})
-        if not self._there:
+        if not self._has_any:
             return
         names = available()
         owners = {name: self._owner(name) for name in names}
@@ -73,24 +74,24 @@ class OwnModules:
         self._algorithms = {module: [name for name in names if owners[name] == module] for module in brought}
         for name, module in self._expected.items():
             if owners.get(name) != module:
-                raise AgentError(f"module {module}", self._why_not(name, module, owners))
+                raise AgentError(f"module {module}", self._mismatch(name, module, owners))
         for module, registered in self._algorithms.items():
-            foreign = [name for name in registered if name in self._asked and name not in self._expected]
+            foreign = [name for name in registered if name in self._used and name not in self._expected]
             if foreign:
                 what = f"it registers {foreign[0]}, which this run takes from elsewhere; "
-                raise AgentError(f"module {module}", what + _declare(foreign[0], module))
-            if registered and not self._asked.intersection(registered):
+                raise AgentError(f"module {module}", what + _declaration_hint(foreign[0], module))
+            if registered and not self._used.intersection(registered):
                 what = f"it is never used: it registers {', '.join(registered)}, which no flow of this run asks for; "
-                raise AgentError(f"module {module}", what + _declare(registered[0], module))
-        self._idle = self._most = self._uses()
+                raise AgentError(f"module {module}", what + _declaration_hint(registered[0], module))
+        self._uses_before = self._uses_most = self._uses()
 
-    def _why_not(self, name: str, module: str, owners: Mapping[str, str | None]) -> str:
+    def _mismatch(self, name: str, module: str, owners: Mapping[str, str | None]) -> str:
         if name not in owners:
             registered = self._algorithms[module]
             new = registered or sorted(set(owners) - self._before)
             if not new:
                 return f"it does not register {name}, which this run's flows ask for, nor any other algorithm"
-            return f"it registers {', '.join(new)}, not {name}; {_declare(new[0], module)}"
+            return f"it registers {', '.join(new)}, not {name}; {_declaration_hint(new[0], module)}"
         if owners[name] is not None:
             return f"the algorithm {name} is that of the module {owners[name]}, not its"
         if name in self._before:
@@ -98,7 +99,7 @@ class OwnModules:
         return f"nobody owns the algorithm {name}: {_OWNER}"
 
     def _owner(self, name: str) -> str | None:
-        """The module of the profile that a socket with this algorithm holds; None: no such module."""
+        """The profile's module that a socket with this algorithm holds; None if it holds none of them."""
         for module, registered in self._in_bpf.items():
             if name in registered:
                 return module
@@ -115,41 +116,43 @@ class OwnModules:
         return of_modules | of_bpf
 
     def watch(self, loop: Loop, first_ns: int, namespaces: Iterable[Namespace]) -> None:
-        """Look again and again how many use them; ``namespaces`` are those whose sockets may."""
+        """Count the modules' users at intervals from ``first_ns`` on; ``namespaces`` are those whose sockets may use
+        them."""
         for namespace in namespaces if self._in_bpf else ():
             with namespace.entered():
                 self._diagnostics.append(open_diag())
-        if self._there:
-            loop.every(_LOOK_NS, first_ns, self._look)
+        if self._has_any:
+            loop.every(_INTERVAL_NS, first_ns, self._count_uses)
 
-    def seen(self, start: Action) -> Action:
-        """What starts a flow, followed by a look: a short connection may be over before the next one."""
+    def and_count(self, start: Action) -> Action:
+        """Wrap the action that starts a flow so that it also counts: a short connection may end before the next
+        interval."""
 
-        def start_and_look(now: int) -> None:
+        def start_and_count(now: int) -> None:
             start(now)
-            self._look(now)
+            self._count_uses(now)
 
-        return start_and_look if self._there else start
+        return start_and_count if self._has_any else start
 
-    def _look(self, _now: int) -> None:
+    def _count_uses(self, _now: int) -> None:
         now = self._uses()
-        self._most = {module: max(most, now[module]) for module, most in self._most.items()}
+        self._uses_most = {module: max(most, now[module]) for module, most in self._uses_most.items()}
 
     def providers(self) -> dict[str, str]:
-        """What the kernel calls the module of each algorithm that is a profile's own."""
+        """The kernel's name of the module that provides each algorithm of the profile, by algorithm."""
         return {
             name: self._in_kernel.get(module, module) for module, names in self._algorithms.items() for name in names
         }
 
-    def described(self, modules: Mapping[str, ModuleRecord]) -> dict[str, ModuleRecord]:
-        """The records of all modules, with what agent.json also keeps of these."""
+    def with_uses(self, modules: Mapping[str, ModuleRecord]) -> dict[str, ModuleRecord]:
+        """Return the records of all modules, and add the algorithms and use counts of the profile's own."""
         own = {
             module: replace(
                 modules[module],
                 loaded_as=self._in_kernel.get(module, module),
                 algorithms=self._algorithms.get(module, []),
-                uses_before=self._idle.get(module),
-                uses_most=self._most.get(module),
+                uses_before=self._uses_before.get(module),
+                uses_most=self._uses_most.get(module),
             )
             for module in (*self._in_kernel, *self._in_bpf)
         }
@@ -157,7 +160,8 @@ class OwnModules:
 
 
 def uses(loaded_as: str) -> int:
-    """How many hold a module, sockets that chose its algorithm among them. Raises AgentError where nobody counts."""
+    """Return the number of holders of a module, among them sockets with its algorithm. Raises AgentError if the kernel
+    does not count."""
     try:
         return int((SYS_MODULE / loaded_as / "refcnt").read_text(encoding="ascii"))
     except FileNotFoundError:
@@ -165,5 +169,5 @@ def uses(loaded_as: str) -> int:
         raise AgentError(f"module {loaded_as}", f"{what}: it needs CONFIG_MODULE_UNLOAD") from None
 
 
-def _declare(algorithm: str, module: str) -> str:
+def _declaration_hint(algorithm: str, module: str) -> str:
     return f"the profile can say so: algorithms: {{NAME: {{kernel: {algorithm}, module: {module}}}}}"

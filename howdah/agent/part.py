@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine's part of a run that goes on on several machines: the same phases at the same instants on each.
+"""One machine's part of a run that spans several machines: each runs the same phases at the same instants.
 
-What one kernel sees at a glance, several cannot: that all flows are over and every packet has arrived. Each machine
-therefore waits until one instant of the plan, by which that is so, and reports whether its own packets rested then.
+No single machine can see that all flows have ended and all packets have arrived. Each therefore waits until an instant
+of the plan by which that must hold, and reports whether its own interfaces were silent just before.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TextIO
 
 from collectors.collector import Surroundings
-from howdah.agent.calibration.echo import measure_round_trips, take_probes
+from howdah.agent.calibration.echo import measure_round_trips, open_probe_ports
 from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate_emulator
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop, wait_for_silence
 from howdah.agent.module import describe_modules, set_parameters
-from howdah.agent.run import AgentRun, tell
+from howdah.agent.run import AgentRun, print_problems
 from howdah.agent.session import SESSION_FORMAT, AgentSession, SessionWord
 from howdah.agent.timer_lateness import TimerLateness
 from howdah.agent.wiring import Wiring
@@ -32,18 +32,19 @@ from howdah.plan.plan import Plan
 from howdah.record.agent import AgentFailure
 from howdah.record.calibration import EchoRecord
 
-_RESTS_NS = 2500 * MS  # before the second calibration all is still: enough to write down what was collected
+_SILENCE_NS = 2500 * MS  # silence before the second calibration, in which the collected data are written
 _POLL_NS = 20 * MS
 _LINKS_NS = 120 * SECOND
-_UNMEASURED_NS = 5 * SECOND  # from the end of the flows to that instant, where the path is not measured
+_UNCALIBRATED_NS = 5 * SECOND  # from the flows' end to the common instant, if no calibration follows
 _EMULATOR = "emulator"
 _LOCK = Path("/run/howdah-agent.lock")
 
 
 class StaggeredLoop(Loop):
-    """What is done again and again is done ``share`` of its interval later than elsewhere.
+    """A loop that delays repeated actions by ``share`` of their interval.
 
-    The machines' clocks agree: virtual ones that share a processor would all want it at the same instants.
+    The machines' clocks agree, so virtual machines that share a processor would otherwise all need it at the same
+    instants.
     """
 
     def __init__(self, share: float) -> None:
@@ -54,8 +55,8 @@ class StaggeredLoop(Loop):
         return super().every(interval_ns, first_ns + round(interval_ns * self._share), action)
 
 
-class SaidProgress(Progress):
-    """Told to the engine instead of written to a file."""
+class ReportedProgress(Progress):
+    """Progress that is sent to the engine instead of being written to a file."""
 
     def __init__(self, session: AgentSession, output: Output, of_us: int, epoch_ns: Callable[[], int]) -> None:
         super().__init__(output, of_us)
@@ -70,7 +71,7 @@ class SaidProgress(Progress):
 
 
 class PartRun(AgentRun):
-    """``report`` becomes agent.json, of this machine."""
+    """Runs one machine's part of a plan; ``report`` becomes this machine's agent.json."""
 
     def __init__(self, plan: Plan, inputs: Path, output: Output, session: AgentSession) -> None:
         assert plan.slice is not None
@@ -80,15 +81,15 @@ class PartRun(AgentRun):
         self._session = session
         self._lateness = TimerLateness()
         self._probe_hosts: ProbeHosts | None = None
-        self._taken: list[socket.socket] = []
-        self._progress = SaidProgress(session, output, self._end_us() - plan.epoch_us, lambda: self._epoch_ns)
+        self._probe_ports: list[socket.socket] = []
+        self._progress = ReportedProgress(session, output, self._end_us() - plan.epoch_us, lambda: self._epoch_ns)
         self._epoch_ns = now_ns() + plan.epoch_us * 1000  # until the engine names it
-        self._tell(machine=self._part.machine, part=self._part.nodes)
+        self._set_record(machine=self._part.machine, part=self._part.nodes)
 
     def execute(self) -> bool:
-        """As a whole run; then the engine hears of it and asks what it still wants to know."""
+        """Run like a single machine, then report to the engine and serve it until it sends ``end``."""
         try:
-            lock = self._take_machine()
+            lock = self._lock_machine()
         except AgentError as error:
             self._session.say(SessionWord("done", ok=False, error=AgentFailure(error.operation, error.message)))
             return False
@@ -98,8 +99,9 @@ class PartRun(AgentRun):
         finally:
             lock.close()
 
-    def _take_machine(self) -> TextIO:
-        """Two runs at once would share NICs and namespaces. What a killed one left behind is removed."""
+    def _lock_machine(self) -> TextIO:
+        """Lock the machine and remove what a killed run left. Raises AgentError while another run holds the lock: the
+        two would share NICs and namespaces."""
         lock = _LOCK.open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,17 +117,17 @@ class PartRun(AgentRun):
             self._session.say(SessionWord("hello", format=SESSION_FORMAT, machine=self._part.machine))
         except AgentError:
             return False
-        went_well = super().execute()
+        succeeded = super().execute()
         try:
-            self._session.say(SessionWord("done", ok=went_well, error=self.report.error))
+            self._session.say(SessionWord("done", ok=succeeded, error=self.report.error))
             self._session.wait("end")
         except AgentError:
             return False
-        return went_well
+        return succeeded
 
     def _clean_up(self) -> None:
         self._lateness.kill()
-        for opened in self._taken:
+        for opened in self._probe_ports:
             opened.close()
         if self._probe_hosts is not None:
             self._probe_hosts.remove()
@@ -133,14 +135,15 @@ class PartRun(AgentRun):
 
     def _set_up(self) -> Wiring:
         self._session.watch(self._loop)
-        tell(self._settings.begin())
+        print_problems(self._settings.recover())
         modules = self._load_installed()
         wiring = super()._set_up()
-        self._tell(modules={**(self.report.modules or {}), **describe_modules(modules)})
+        self._set_record(modules={**(self.report.modules or {}), **describe_modules(modules)})
         return wiring
 
     def _load_installed(self) -> list[str]:
-        """Modules that this machine has (by DKMS): those the plan needs, where a sender's or receiver's host is."""
+        """Load the modules the plan needs that this machine has installed (by DKMS), and return their names. An
+        emulator loads none; a machine without a sender loads only howdah's own."""
         if self._part.role == _EMULATOR:
             return []
         senders = {flow.sender for flow in self.plan.flows}
@@ -158,13 +161,13 @@ class PartRun(AgentRun):
         return needed
 
     def _choose_epoch(self) -> None:
-        """The engine names it, once every machine is ready."""
+        """Report that this machine is ready and take the epoch from the engine, which sends it once all are."""
         calibration, path = self.plan.calibration, self.plan.path
         if self._part.role == _EMULATOR and calibration.enabled:
             assert self._wiring is not None and self._part.bottleneck is not None
             self._probe_hosts = ProbeHosts(self._part.bottleneck, self._wiring.namespaces, path.mtu_bytes)
         elif calibration.enabled and self._wiring is not None:
-            self._taken = take_probes(calibration.targets, self._wiring.namespaces)
+            self._probe_ports = open_probe_ports(calibration.targets, self._wiring.namespaces)
         self._lateness.start()
         self._session.say(SessionWord("ready", ready_ns=now_ns()))
         self._epoch_ns = self._session.wait("start").epoch_monotonic_ns
@@ -174,7 +177,8 @@ class PartRun(AgentRun):
             raise AgentError("start", f"the start command arrived {late_ns / 1e6:.0f} ms late")
 
     def _wait_for_links(self, wiring: Wiring) -> None:
-        """The other end of a wire is another machine's, which may still be at work."""
+        """Wait for carriers much longer than in one kernel: a wire's other end is on a machine that may still be
+        setting up."""
         deadline = now_ns() + _LINKS_NS
         while idle := [
             f"{name}:{link.name}"
@@ -194,15 +198,15 @@ class PartRun(AgentRun):
         calibration = self.plan.calibration
         start_ns = self._epoch_ns + start_us * 1000
         self._loop.run_until(start_ns)
-        # The others count packets only when the emulator has sent its last one.
-        rests_ns = start_ns + (calibration.phase_us + calibration.settle_us // 2) * 1000
+        # The other machines count packets only after the emulator has sent its last one.
+        silent_ns = start_ns + (calibration.phase_us + calibration.settle_us // 2) * 1000
         if self._probe_hosts is not None:
             result = calibrate_emulator(self.plan, wiring.namespaces, self._probe_hosts, self._loop, self._epoch_ns)
             self._output.json(f"calibration-{name}.json", result)
-            self._loop.run_until(rests_ns)
+            self._loop.run_until(silent_ns)
             return
         trips = measure_round_trips(self.plan.path, calibration.targets, wiring.namespaces, self._loop, start_ns)
-        self._loop.run_until(rests_ns)
+        self._loop.run_until(silent_ns)
         self._output.json(f"echo-{name}.json", EchoRecord(1, trips))
 
     def _run_timeline(self, wiring: Wiring) -> None:
@@ -211,19 +215,20 @@ class PartRun(AgentRun):
         self._lateness.end()
 
     def _quiesce(self, wiring: Wiring) -> bool:
-        """Let the flows end and wait for the common instant; whether nothing has moved here just before it."""
+        """Let the flows end and wait for the common instant. Return whether nothing moved on this machine just before
+        it."""
         calibration, path = self.plan.calibration, self.plan.path
         end_us = calibration.after_us if calibration.enabled else self.plan.duration_us
-        margin_ns = -_RESTS_NS if calibration.enabled else _UNMEASURED_NS + path.holding_us * 1000
+        margin_ns = -_SILENCE_NS if calibration.enabled else _UNCALIBRATED_NS + path.holding_us * 1000
         deadline = self._epoch_ns + end_us * 1000 + margin_ns
         quiet_ns = path.both_ways_us * 1000 + _POLL_NS
         flows_deadline = deadline - 3 * quiet_ns - path.holding_us * 1000
         now = now_ns()
         while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
             now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))
-        self._tell(processor=self._lateness.stop())
+        self._set_record(processor=self._lateness.stop())
         for flow in self._flows.values():
             flow.close()
         self._loop.run_until(deadline - quiet_ns)
-        # Until a little after the deadline: two readings a quiet time apart, the second at the deadline.
+        # Take two readings, quiet_ns apart, the second at the deadline; so end a little after it.
         return wait_for_silence(wiring.namespaces, self._loop, quiet_ns, now_ns() + quiet_ns + _POLL_NS)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest with a processor of finite speed does for a profile of it: perf, marks, and the kernel's own account.
+"""The guest's side of a processor profile in a guest with a processor of finite speed: perf, marks, and /proc/stat.
 
-Two sources. **perf** samples the whole machine by ``cpu-clock``, a timer, into a ring that holds all of a run, so that
-nothing but its interrupts disturbs it; it is started with the network and enabled with the flows. **Marks**, one each
-tenth of a second, are an instruction that does nothing and that a counter outside the machine looks for
-(howdah/engine/vm/instructions.c). /proc/stat, each second, says how long the processor was idle.
+**perf** samples the whole machine by ``cpu-clock``, a timer, into a ring buffer that holds a whole run, so that only
+its interrupts disturb the run; it starts with the network and is enabled with the flows. **Marks**, one each tenth of a
+second, are an instruction without effect that a counter outside the machine looks for
+(howdah/engine/vm/instructions.c). /proc/stat, read each second, tells how long the processor was idle.
 
-Leaves ``perf.data`` and ``processor.json``: ``mark_ns`` (CLOCK_MONOTONIC), ``stat`` ([[time_ns, {kind: USER_HZ}], …]),
-``sections`` ({module: {section: address}}), ``perf_period_ns``, ``perf_why`` (null: it ran).
+Writes ``perf.data`` and ``processor.json``: ``mark_ns`` (CLOCK_MONOTONIC), ``stat`` ([[time_ns, {kind: USER_HZ}], …]),
+``sections`` ({module: {section: address}}), ``perf_period_ns``, ``perf_why`` (why perf did not run; null if it ran).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from howdah.linux.kernelfile import read_raw
 from howdah.linux.output import Output
 
 EVENT = "cpu-clock"
-PERIOD_INSTRUCTIONS = 999_983  # between two samples: a prime, so that no periodic work of the kernel keeps step with it
-_RING_PAGES = 4096  # 16 MiB: 400 000 samples
+PERIOD_INSTRUCTIONS = 999_983  # between two samples; a prime, so that no periodic work keeps step
+_RING_PAGES = 4096  # 16 MiB, enough for 400 000 samples
 _MARK_NS = 100 * MS
-_STAT_EVERY = 10  # marks
+_STAT_EVERY = 10  # read /proc/stat at every tenth mark
 _MARK = bytes.fromhex("0f1f8400") + b"howd" + b"\xc3"  # nopl 0x64776f68(%rax,%rax); ret
 _KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _SECTIONS = (".text", ".text.unlikely", ".noinstr.text", ".init.text")
@@ -37,9 +37,10 @@ _ACKNOWLEDGED = b"ack\n"
 
 
 class Profiling:
-    """Of one run: ``prepare`` with the network, ``start`` before the flows, ``stop`` after them, ``finish`` last.
+    """The profiling of one run: ``prepare`` with the network, ``start`` before the flows, ``stop`` after them,
+    ``finish`` last.
 
-    None of it fails the run: ``perf_why`` says what cannot be had.
+    A failure of perf does not fail the run: ``perf_why`` records it.
     """
 
     def __init__(self, shift: int, output: Output) -> None:
@@ -52,18 +53,18 @@ class Profiling:
         self._stat_texts: list[tuple[int, bytes]] = []
         self._stat = os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC)
         self._interval: int | None = None
-        # The one page of it is kept for ever: the function below jumps into it.
+        # The page must never be freed: the function below jumps into it.
         self._page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
         self._page.write(_MARK)
         place = ctypes.addressof(ctypes.c_char.from_buffer(self._page))
         self._set_mark = ctypes.CFUNCTYPE(None)(place)
 
     def prepare(self) -> None:
-        """Start perf, disabled, and wait until it listens: it takes long to start."""
+        """Start perf, disabled, and wait until it answers, because it takes long to start."""
         names = [Path("/tmp") / f"perf-{end}" for end in ("control", "answers")]
         for name in names:
             os.mkfifo(name)
-        # Opened for both directions, so that neither side waits for the other to open it.
+        # Open both for reading and writing, so that neither side waits for the other to open it.
         self._control, self._answers = (os.open(name, os.O_RDWR | os.O_CLOEXEC) for name in names)
         command = ["perf", "record", "--quiet", "--no-buildid", "--no-buildid-cache", "--all-cpus", "--delay", "-1"]
         command += ["--event", EVENT, "--count", str(self._period_ns), "--clockid", "CLOCK_MONOTONIC"]
@@ -75,10 +76,10 @@ class Profiling:
             except FileNotFoundError:
                 self._why = "perf is not in the guest"
                 return
-        self._ask(b"ping")
+        self._command_perf(b"ping")
 
-    def _ask(self, what: bytes) -> None:
-        """Give perf an order and wait for its answer, or for its end."""
+    def _command_perf(self, what: bytes) -> None:
+        """Send perf a command and wait until it acknowledges it or ends."""
         if self._why is not None or self._perf is None:
             return
         os.write(self._control, what + b"\n")
@@ -95,7 +96,7 @@ class Profiling:
                 _sleep_ms(5)
 
     def start(self, loop: Loop, epoch_ns: int) -> None:
-        self._ask(b"enable")
+        self._command_perf(b"enable")
         self._mark(now_ns())
         self._interval = loop.every(_MARK_NS, epoch_ns, self._mark)
 
@@ -110,10 +111,10 @@ class Profiling:
         if self._interval is not None:
             loop.cancel(self._interval)
         self._mark(now_ns())
-        self._ask(b"disable")
+        self._command_perf(b"disable")
 
     def finish(self) -> None:
-        """End perf and write the record: it takes long, so nothing may be measured any more."""
+        """End perf and write the record. This takes long, so call it only when nothing is measured any more."""
         if self._perf is not None and self._perf.poll() is None:
             self._perf.send_signal(signal.SIGINT)
             status = self._perf.wait()
@@ -137,22 +138,22 @@ class Profiling:
 
 
 def parse_stat(text: str) -> dict[str, int]:
-    """Times of the line ``cpu`` of /proc/stat, of all processors together, in USER_HZ."""
+    """Parse the ``cpu`` line of /proc/stat: time of all processors together, by kind, in USER_HZ."""
     line = next(line for line in text.splitlines() if line.startswith("cpu "))
     return {kind: int(number) for kind, number in zip(_KINDS, line.split()[1:], strict=False)}
 
 
 def module_sections(modules: Path) -> dict[str, dict[str, int]]:
-    """Where the code of each loaded module is: {module: {section: address}}."""
+    """Return the addresses of each loaded module's code: {module: {section: address}}."""
     found: dict[str, dict[str, Any]] = {}
     for directory in sorted(modules.iterdir()):
-        places = {
+        addresses = {
             name: int((directory / "sections" / name).read_text(), 16)
             for name in _SECTIONS
             if (directory / "sections" / name).exists()
         }
-        if places:
-            found[directory.name] = places
+        if addresses:
+            found[directory.name] = addresses
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the network and the kernel really were: dumps for agent.json, taken from the kernel after wiring."""
+"""The actual state of network and kernel, read from the kernel after wiring, for agent.json."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ _TC: dict[str, tuple[str, ...]] = {"tc": ("tc", "-V")}
 
 
 def sysctls(namespaces: dict[str, Namespace], operations: list[Operation]) -> dict[str, dict[str, str]]:
-    """``{node: {name: value}}``; the node ``*`` is the whole kernel. Those that matter to TCP, and every one set."""
+    """Return ``{node: {name: value}}`` of the sysctls that matter to TCP and of all that the plan sets; node ``*`` is
+    the whole kernel."""
     chosen: dict[str, dict[str, None]] = {"*": dict.fromkeys(_KERNEL_WIDE)}
     for node in namespaces:
         chosen[node] = dict.fromkeys(_ALWAYS_RECORDED)
@@ -92,25 +93,25 @@ def _read_all(names: dict[str, None]) -> dict[str, str]:
 
 
 def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, NodeQueues]:
-    """By node, by the tool people trust."""
+    """Return each node's queues, classes, filters and policers as tc shows them."""
     found: dict[str, NodeQueues] = {}
     for node, namespace in namespaces.items():
         names = [link.name for link in links(namespace.netlink)]
         commands = ["qdisc show", *(f"class show dev {name}" for name in names)]
         with namespace.entered():
-            text = known(_output("tc", "-j", "-batch", "-", given="\n".join(commands) + "\n"))
+            text = without_unknown(_run("tc", "-j", "-batch", "-", given="\n".join(commands) + "\n"))
             try:
                 shown, *classes = _json_values(text) or [[]]
-            except ValueError:  # an older tc (of iproute2 6.1) prints classes as text whatever it is asked for
-                (shown,) = _json_values(known(_output("tc", "-j", "qdisc", "show"))) or [[]]
-                classes = [_output("tc", "class", "show", "dev", name).splitlines() for name in names]
-        queues = [_kept(ShownQueue, row) for row in shown]
-        _tell_unknown(namespace, queues)
+            except ValueError:  # an older tc (iproute2 6.1) prints classes as text, even with -j
+                (shown,) = _json_values(without_unknown(_run("tc", "-j", "qdisc", "show"))) or [[]]
+                classes = [_run("tc", "class", "show", "dev", name).splitlines() for name in names]
+        queues = [_record_of(ShownQueue, row) for row in shown]
+        _add_unknown_options(namespace, queues)
         marked = [queue.dev for queue in queues if queue.kind == "clsact" and queue.dev]
         found[node] = NodeQueues(
             queues,
             {
-                name: [row if isinstance(row, str) else _kept(ShownClass, row) for row in rows]
+                name: [row if isinstance(row, str) else _record_of(ShownClass, row) for row in rows]
                 for name, rows in zip(names, classes, strict=False)
                 if rows
             },
@@ -120,18 +121,18 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, NodeQueues]:
     return found
 
 
-def _kept(kind: type[_Shown], row: Mapping[str, Any]) -> _Shown:
-    """Of what tc prints, what the record has."""
+def _record_of(kind: type[_Shown], row: Mapping[str, Any]) -> _Shown:
+    """Return the fields of a row of tc that the record has."""
     return kind(**{field.name: row[field.name] for field in fields(kind) if field.name in row})
 
 
-def known(text: str) -> str:
-    """Without what tc prints amid its JSON of a kind that it does not know."""
+def without_unknown(text: str) -> str:
+    """Remove the text that tc prints inside its JSON for an unknown kind of queue."""
     return re.sub(r"\[Unknown qdisc, optlen=\d+\] ?", "", text)
 
 
-def _tell_unknown(namespace: Namespace, shown: list[ShownQueue]) -> None:
-    """The options of kinds that tc may not know, from the kernel itself."""
+def _add_unknown_options(namespace: Namespace, shown: list[ShownQueue]) -> None:
+    """Fill in the options of queues that tc may not know, as read from the kernel."""
     for found in qdiscs(namespace.netlink):
         for place, item in enumerate(shown if found.settings else ()):
             if (namespace.index(item.dev or ""), item.handle) == (found.index, found.handle):
@@ -141,12 +142,12 @@ def _tell_unknown(namespace: Namespace, shown: list[ShownQueue]) -> None:
 
 
 def _filters(namespace: Namespace, name: str) -> list[ShownFilter]:
-    """Of an interface; tc prints them as text, and policers, too."""
+    """The filters of an interface, read from the kernel because tc prints filters and policers as text only."""
     return [ShownFilter(*each) for each in filters(namespace.netlink, namespace.index(name))]
 
 
 def _policers(namespace: Namespace, names: list[str]) -> dict[str, list[ShownPolicer]]:
-    """By interface, of a node that has any."""
+    """A node's policers by interface; empty if it has none."""
     buckets = {
         name: [ShownPolicer(*each) for each in policers(namespace.netlink, namespace.index(name))] for name in names
     }
@@ -154,7 +155,7 @@ def _policers(namespace: Namespace, names: list[str]) -> dict[str, list[ShownPol
 
 
 def _json_values(text: str) -> list[Any]:
-    """JSON values that follow each other, as a batch of commands prints them."""
+    """Parse concatenated JSON values, the output of a batch of commands."""
     decoder = json.JSONDecoder()
     values = []
     text = text.strip()
@@ -166,7 +167,7 @@ def _json_values(text: str) -> list[Any]:
 
 
 def link_dump(namespaces: dict[str, Namespace]) -> dict[str, dict[str, ShownInterface]]:
-    """By node and interface."""
+    """Return the state of each interface, by node and interface name."""
     return {
         node: {
             link.name: ShownInterface(
@@ -187,7 +188,7 @@ def link_dump(namespaces: dict[str, Namespace]) -> dict[str, dict[str, ShownInte
 
 
 def route_dump(namespaces: dict[str, Namespace]) -> dict[str, list[ShownRoute]]:
-    """By node."""
+    """Return the routes of each node."""
     found: dict[str, list[ShownRoute]] = {}
     for node, namespace in namespaces.items():
         names = {link.index: link.name for link in links(namespace.netlink)}
@@ -204,7 +205,7 @@ def route_dump(namespaces: dict[str, Namespace]) -> dict[str, list[ShownRoute]]:
 
 
 def tool_versions(flows: list[Flow], *, tc: bool) -> dict[str, str]:
-    """Versions of the programs that send the flows, and of tc where it is asked."""
+    """Return the versions of the programs that drive the flows, and of tc if requested."""
     kinds = {flow.traffic for flow in flows}
     commands = dict(_TC) if tc else {}
     for kind in TRAFFIC.values():
@@ -212,25 +213,24 @@ def tool_versions(flows: list[Flow], *, tc: bool) -> dict[str, str]:
             commands |= kind.versions
     versions = {}
     for name, command in commands.items():
-        text = _output(*command)
+        text = _run(*command)
         versions[name] = text.splitlines()[0].strip() if text else ""
     return versions
 
 
-def _output(*command: str, given: str = "") -> str:
+def _run(*command: str, given: str = "") -> str:
     try:
         done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
     except FileNotFoundError:
         return ""
-    return done.stdout or done.stderr  # nginx tells its version there
+    return done.stdout or done.stderr  # nginx prints its version there
 
 
 def algorithms(flows: list[Flow], own: dict[str, str]) -> dict[str, AlgorithmRecord]:
-    """Of the flows' algorithms: what the kernel knows of a module, built in or
-    not, that has parameters or a version.
+    """Return a record of each algorithm of the flows whose module, loaded or built in, has parameters or a version.
 
-    ``own`` says which module of the profile provides an algorithm. ``version`` is what the source says of itself
-    (MODULE_VERSION), null where it says nothing: BBR version 3 says 3, and the tcp_bbr of Linux nothing.
+    ``own`` maps the profile's algorithms to their modules. ``version`` is the source's MODULE_VERSION, or null without
+    one: BBR version 3 has 3, Linux's tcp_bbr none.
     """
     found = {}
     for name in sorted({flow.kernel_algorithm for flow in flows}):
@@ -241,8 +241,8 @@ def algorithms(flows: list[Flow], own: dict[str, str]) -> dict[str, AlgorithmRec
     return found
 
 
-def of_kernel(record: AgentRecord) -> AgentRecord:
-    """With what is known of the kernel."""
+def with_kernel(record: AgentRecord) -> AgentRecord:
+    """Return the record with the kernel's release, tick rate, algorithms and boot parameters."""
     name = os.uname()
     return replace(
         record,
@@ -255,8 +255,9 @@ def of_kernel(record: AgentRecord) -> AgentRecord:
 
 
 def boot_parameters(command_line: str) -> dict[str, str]:
-    """What the kernel was given for modules and built-in code: words like ``tcp_cubic.hystart=0``, the last of a name.
+    """Parse the boot parameters of modules and built-in code (words like ``tcp_cubic.hystart=0``; the last of a name
+    counts).
 
-    The rest of the command line has paths of the machine that made the run.
+    The rest of the command line is dropped: it has paths of the machine that made the run.
     """
     return {match[1]: match[2] for word in command_line.split() if (match := _BOOT_PARAMETER.fullmatch(word))}

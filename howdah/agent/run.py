@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run inside the guest: setup, calibrate-before, flows, quiesce, calibrate-after, collect, done."""
+"""One run inside the guest, in phases: setup, calibrate-before, flows, quiesce, calibrate-after, collect, done."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 _PROGRESS_NS = 1 * SECOND
 _POLL_NS = 20 * MS
-_LONGEST_POLL_NS = 160 * MS  # between two looks at the links, each of which lists all of every namespace
+_LONGEST_POLL_NS = 160 * MS  # between two polls of the links, each of which lists every namespace's links
 _LEAD_NS = 50 * MS  # in real time, from the end of setup to the first instant of the plan
 _LINKS_NS = 2 * SECOND
 _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the last readings
 
 
 class AgentRun:
-    """``report`` becomes agent.json, whatever happens."""
+    """Runs a plan; ``report`` becomes agent.json, even when the run fails."""
 
     def __init__(self, plan: Plan, inputs: Path, output: Output, wiring: str) -> None:
         self.plan = plan
@@ -62,8 +62,9 @@ class AgentRun:
         self._flows: dict[int, FlowDriver] = {}
         self._epoch_ns = plan.epoch_us * 1000
         self._wiring: Wiring | None = None
+        self._in_kernel: dict[str, str] = {}  # the kernel's names of modules, by the names of their files
         self._own = OwnModules({}, {}, set())
-        self._controls: dict[str, Control] = {}  # registered as long as they are held here
+        self._controls: dict[str, Control] = {}  # stay registered as long as they are referenced here
         self._settings = Settings(JOURNAL if self._traits.outlives_run else None)
         self._progress = Progress(output, self._end_us())
         self._log: KeptLog | None = None
@@ -75,31 +76,31 @@ class AgentRun:
         return self._epoch_ns // 1000 + self.plan.end_us
 
     def execute(self) -> bool:
-        """Run everything and write agent.json last. False when the run ended in an error."""
+        """Run all phases and write agent.json last. Return False if the run ended in an error."""
         self._log = log = KeptLog(self._output, whole=not self._traits.outlives_run)
         try:
             self._phases()
-            self._tell(status="ok")
+            self._set_record(status="ok")
         except AgentError as error:
-            self._tell(error=AgentFailure(error.operation, error.message))
+            self._set_record(error=AgentFailure(error.operation, error.message))
             sys.stderr.write(f"howdah-agent: {error}\n")
         except Exception as error:  # noqa: BLE001 - whatever it is, agent.json must say so
             import traceback
 
             traceback.print_exc()
-            self._tell(error=AgentFailure(f"phase {self._progress.phase}", f"{type(error).__name__}: {error}"))
+            self._set_record(error=AgentFailure(f"phase {self._progress.phase}", f"{type(error).__name__}: {error}"))
         finally:
             self._clean_up()
-            self._tell(kernel_log=log.end())
+            self._set_record(kernel_log=log.end())
         self._output.json("agent.json", self.report)
         return self.report.status == "ok"
 
-    def _tell(self, **found: Any) -> None:
-        """Fields of agent.json by their names. One that is not told is not there: a run may end in any phase."""
+    def _set_record(self, **found: Any) -> None:
+        """Set fields of agent.json. Fields that are never set stay absent, because a run may end in any phase."""
         self.report = replace(self.report, **found)
 
     def _clean_up(self) -> None:
-        """Leave a machine that goes on living as it was; a guest ends with everything in it."""
+        """Restore a machine that outlives the run. A guest needs no cleaning: it ends with everything in it."""
         if self._processor_watch is not None:
             self._processor_watch.kill()
         if self._traits.exact_uptime:
@@ -108,7 +109,7 @@ class AgentRun:
             flow.close()
         if self._wiring is not None:
             self._wiring.remove()
-        tell(self._settings.give_back())
+        print_problems(self._settings.restore())
 
     def _phases(self) -> None:
         with self._phase("setup"):
@@ -131,37 +132,42 @@ class AgentRun:
         with self._phase("quiesce"):
             silent = self._quiesce(wiring)
             if self._processor_watch is not None:
-                self._tell(processor=self._processor_watch.stop())
+                self._set_record(processor=self._processor_watch.stop())
             if self._profiling is not None:
                 self._profiling.stop(self._loop)
             collecting.stop(self._loop, now_ns())
             account: Accounting = {"before": before, "silent": silent, "after": self._snapshot(wiring)}
-        self._tell(flows=[flow.record(self._epoch_ns) for flow in self._flows.values()])
+        self._set_record(flows=[flow.record(self._epoch_ns) for flow in self._flows.values()])
         if calibration.enabled:
             with self._phase("calibrate-after"):
                 self._calibrate(wiring, "after", calibration.after_us)
         with self._phase("collect"):
             self._output.json("accounting.json", account)
-            self._collect_last()
-            self._tell(
-                modules=self._own.described(self.report.modules or {}),
-                algorithms=provenance.algorithms(self.plan.flows, self._own.providers()),
-                memory=collecting.memory(),
-            )
-            if self._profiling is not None:
-                self._profiling.finish()
-            elif self.plan.collect.cpu:
-                # For the names of a profile that the engine makes from outside. Now, when nothing is measured any more.
-                symbols = module_symbols(Path("/proc/kallsyms").read_text(encoding="ascii"))
-                self._output.json("cpu-modules.json", {"format": 1, "modules": symbols})
+            self._collect_extra()
+            self._collect(collecting)
         self._progress.write("done", now_ns())
+
+    def _collect(self, collecting: Collecting) -> None:
+        """Record everything that is known only after the measurements, and write the processor profile."""
+        self._set_record(
+            modules=self._own.with_uses(self.report.modules or {}),
+            algorithms=provenance.algorithms(self.plan.flows, self._own.providers()),
+            memory=collecting.memory(),
+        )
+        if self._profiling is not None:
+            self._profiling.finish()
+        elif self.plan.collect.cpu:
+            # Function names for the processor profile that the engine makes; read only now that measuring is over.
+            symbols = module_symbols(Path("/proc/kallsyms").read_text(encoding="ascii"))
+            self._output.json("cpu-modules.json", {"format": 1, "modules": symbols})
 
     def _tick(self, now: int) -> None:
         self._progress.tick(now)
         self._keep_log()
 
     def _keep_log(self) -> None:
-        """Where the processor is finite, reading takes time that is the flows': there the log is read at the end."""
+        """Write new kernel messages to the log in virtual time. On a real processor that would take time from the
+        flows, so there the log is read at the end."""
         if self._log is not None and self._traits.exact_uptime:
             self._log.keep()
 
@@ -179,67 +185,77 @@ class AgentRun:
             self.report.phases.append(Phase(name, *times, wall_us))
 
     def _set_up(self) -> Wiring:
-        """Modules, network, flows' sockets, provenance; then the epoch is known."""
-        plan = self.plan
+        """Load modules, build the network, open the flows' sockets, record provenance, and choose the epoch."""
         wall_us = self._output.host_clock_us()
-        tell(self._settings.begin())
-        in_kernel = names_in_kernel(self._inputs / "modules")
-        brought = {module_name(module) for module in plan.modules}
-        brought |= {*plan.own_algorithms.values()}
+        print_problems(self._settings.recover())
+        loaded = self._load_modules()
+        if self._traits.exact_uptime:
+            become_invisible()
+        if self._traits.agent_seeds_random:
+            give_entropy(self.plan.seed)
+        self._wiring = wiring = make_wiring(self._wiring_kind, self.plan, self._inputs, self._settings)
+        wiring.apply(self.plan.operations)
+        self._set_record(operations_wall_us=self._output.host_clock_us() - wall_us)
+        if self._processor_watch is not None:
+            self._processor_watch.start()
+        if not self._traits.exact_uptime and self.plan.collect.tcp_info_us:
+            _preload_diagnostics(wiring)
+        self._wait_for_links(wiring)
+        for description in self.plan.flows:
+            flow = make_flow(description, self._local_hosts(wiring), self._loop, self._output)
+            self._flows[description.id] = flow
+            flow.prepare()
+        self._record_provenance(wiring, loaded)
+        if self._profiling is not None:
+            self._profiling.prepare()
+        self._choose_epoch()
+        self._set_record(epoch_monotonic_ns=self._epoch_ns)
+        return wiring
+
+    def _load_modules(self) -> list[str]:
+        """Load kernel modules and BPF files, check the algorithms that they register, and return the modules' names."""
+        plan, directory = self.plan, self._inputs / "modules"
+        self._in_kernel = names_in_kernel(directory)
+        profile_modules = {*map(module_name, plan.modules), *plan.own_algorithms.values()}
         self._own = OwnModules(
-            {name: loaded_as for name, loaded_as in in_kernel.items() if name in brought},
+            {name: loaded_as for name, loaded_as in self._in_kernel.items() if name in profile_modules},
             plan.own_algorithms,
             {flow.kernel_algorithm for flow in plan.flows},
         )
         self._own.before_loading()
-        modules = load_modules(self._inputs / "modules", plan.module_parameters, self._settings)
-        self._controls = load_controls(self._inputs / "modules")
+        loaded = load_modules(directory, plan.module_parameters, self._settings)
+        self._controls = load_controls(directory)
         self._own.after_loading({name: control.algorithms for name, control in self._controls.items()})
-        if self._traits.exact_uptime:
-            become_invisible()
-        if self._traits.agent_seeds_random:
-            give_entropy(plan.seed)
-        self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs, self._settings)
-        wiring.apply(plan.operations)
-        self._tell(operations_wall_us=self._output.host_clock_us() - wall_us)
-        if self._processor_watch is not None:
-            self._processor_watch.start()
-        if not self._traits.exact_uptime and plan.collect.tcp_info_us:
-            _wake_diagnostics(wiring)
-        self._wait_for_links(wiring)
-        for description in plan.flows:
-            flow = make_flow(description, self._here(wiring), self._loop, self._output)
-            self._flows[description.id] = flow
-            flow.prepare()
-        kernel_modules = [name.partition(".")[0] for name in plan.kernel_parameters]
-        self.report = provenance.of_kernel(self.report)
-        described = describe_modules([*modules, *kernel_modules], in_kernel)
-        described |= {name: ModuleRecord(programs=control.programs) for name, control in self._controls.items()}
-        self._tell(modules=described, sysctls=provenance.sysctls(wiring.namespaces, plan.operations))
-        if plan.calibration.enabled:  # tc is a process for each host, a third of the system calls of a short run
-            self._tell(qdiscs=provenance.qdisc_dump(wiring.namespaces))
-        self._tell(
-            links=provenance.link_dump(wiring.namespaces),
-            routes=provenance.route_dump(wiring.namespaces),
+        return loaded
+
+    def _record_provenance(self, wiring: Wiring, loaded: list[str]) -> None:
+        """Record the state of kernel, modules and network that the flows will find."""
+        plan, namespaces = self.plan, wiring.namespaces
+        built_in = [name.partition(".")[0] for name in plan.kernel_parameters]
+        self.report = provenance.with_kernel(self.report)
+        modules = describe_modules([*loaded, *built_in], self._in_kernel)
+        modules |= {name: ModuleRecord(programs=control.programs) for name, control in self._controls.items()}
+        self._set_record(modules=modules, sysctls=provenance.sysctls(namespaces, plan.operations))
+        if plan.calibration.enabled:  # tc runs as a process for each host: a third of a short run's system calls
+            self._set_record(qdiscs=provenance.qdisc_dump(namespaces))
+        self._set_record(
+            links=provenance.link_dump(namespaces),
+            routes=provenance.route_dump(namespaces),
             tools=provenance.tool_versions(plan.flows, tc=plan.calibration.enabled),
         )
-        if self._profiling is not None:
-            self._profiling.prepare()
-        self._choose_epoch()
-        self._tell(epoch_monotonic_ns=self._epoch_ns)
-        return wiring
 
-    def _here(self, wiring: Wiring) -> dict[str, Namespace]:
-        """The hosts whose flows are made here."""
+    def _local_hosts(self, wiring: Wiring) -> dict[str, Namespace]:
+        """The hosts whose flows this agent drives, by name."""
         return wiring.namespaces
 
-    def _collect_last(self) -> None:
-        """What else the agent reports at the end."""
+    def _collect_extra(self) -> None:
+        """Write further files in the collect phase."""
 
     def _wait_for_links(self, wiring: Wiring) -> None:
-        """A new link carries packets only once the kernel's link watch has seen its carrier, up to a second later."""
+        """Wait until every link has a carrier. A new link carries no packets until the kernel's link watch has seen the
+        carrier, up to a second later."""
         deadline, pause_ns = now_ns() + _LINKS_NS, _POLL_NS
-        while idle := _not_running(wiring):
+        while idle := links_without_carrier(wiring):
             now = now_ns()
             if now > deadline:
                 raise AgentError("setup", f"no carrier on {', '.join(idle)} after {_LINKS_NS / 1e9:.0f} s")
@@ -247,7 +263,7 @@ class AgentRun:
             pause_ns = min(2 * pause_ns, _LONGEST_POLL_NS)
 
     def _choose_epoch(self) -> None:
-        """In virtual time the plan's uptime is kept exactly; in real time the epoch follows from when setup ended."""
+        """Keep the plan's epoch exactly in virtual time; in real time count it from the end of setup."""
         calibration = self.plan.calibration
         first_us = min(calibration.before_us, 0) if calibration.enabled else 0
         ready = now_ns()
@@ -296,12 +312,12 @@ class AgentRun:
             return lambda _now: wiring.change(f"event {number} at {event.at_us} us", change, at_ns)
         assert isinstance(change, FlowChange)
         flow = self._flows[change.flow]
-        return self._own.seen(flow.start) if isinstance(change, StartFlow) else flow.stop
+        return self._own.and_count(flow.start) if isinstance(change, StartFlow) else flow.stop
 
     def _quiesce(self, wiring: Wiring) -> bool:
         """Let the flows end, reset those that do not, and wait until no packet is sent or queued anywhere.
 
-        What is reset leaves full queues behind at most, for which there is time.
+        Resetting flows leaves at most full queues, and the deadline allows time for those to drain.
         """
         calibration, path = self.plan.calibration, self.plan.path
         now = now_ns()
@@ -317,7 +333,7 @@ class AgentRun:
         return wait_for_silence(wiring.namespaces, self._loop, quiet_ns, deadline)
 
 
-# Both are loaded where a plan asks for them: what a guest does not load, it need not wait for.
+# Both import their module only if the plan needs it, because importing takes a guest's time.
 def _processor_watch(plan: Plan) -> TimerLateness | None:
     if plan.real_time is None:
         return None
@@ -335,10 +351,10 @@ def _profiling(plan: Plan, output: Output) -> Profiling | None:
     return Profiling(shift, output)
 
 
-def _wake_diagnostics(wiring: Wiring) -> None:
-    """A distribution's kernel loads its inet_diag modules when it is first asked, which takes tens of milliseconds.
+def _preload_diagnostics(wiring: Wiring) -> None:
+    """Make a distribution's kernel load its inet_diag modules before the flows begin.
 
-    The agent would stand still meanwhile, and so would what it has to do when the flows begin.
+    Loading takes tens of milliseconds at the first request, and the agent could not start flows meanwhile.
     """
     namespace = next(iter(wiring.namespaces.values()))
     with namespace.entered():
@@ -349,8 +365,8 @@ def _wake_diagnostics(wiring: Wiring) -> None:
             netlink.close()
 
 
-def _not_running(wiring: Wiring) -> list[str]:
-    """Interfaces that are up but do not work yet."""
+def links_without_carrier(wiring: Wiring) -> list[str]:
+    """Names (``NODE:INTERFACE``) of interfaces that are up but have no carrier yet."""
     return [
         f"{name}:{link.name}"
         for name, namespace in wiring.namespaces.items()
@@ -360,11 +376,11 @@ def _not_running(wiring: Wiring) -> list[str]:
 
 
 def module_name(file: str) -> str:
-    """``/home/me/tcp-mine.c`` → ``tcp_mine``, as the plan calls it."""
+    """The plan's name of a module: ``/home/me/tcp-mine.c`` → ``tcp_mine``."""
     return Path(file).stem.removesuffix(".bpf").replace("-", "_")
 
 
-def tell(problems: list[str]) -> None:
-    """On standard error, which the engine keeps."""
+def print_problems(problems: list[str]) -> None:
+    """Print problems to standard error, which the engine keeps."""
     for problem in problems:
         sys.stderr.write(f"howdah-agent: {problem}\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How tasks are scheduled in a virtual-time kernel, so that the agent's waking up leaves no trace."""
+"""Scheduling of tasks in a virtual-time kernel, so that the agent's wake-ups do not shift packets."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _KERNEL_PRIORITY = 2
 
 
 def become_invisible() -> None:
-    """Run kernel threads, and behind them this process (not its children), in real-time scheduling.
+    """Give kernel threads, and at a lower priority this process (not its children), real-time scheduling.
 
     Since Linux 6.12 an ordinary task that wakes up arms timers of the scheduler's fair server (dl_server_start), which
-    expire at odd times and move packets by up to half a microsecond (see loop.py). When the agent wakes up, softirqs
-    are left to ksoftirqd more often, whose timers would then differ. Real-time tasks arm none, and the timer of the
-    older limit on them is switched off. On one processor that computes in no time they take nothing from anybody.
+    expire at odd times and shift packets by up to half a microsecond (see loop.py). The agent's wake-ups leave more
+    softirqs to ksoftirqd, whose timers would then differ. Real-time tasks arm none, and the older limit on their
+    runtime, with its timer, is switched off. On one processor that computes in no time they take time from nobody.
     """
     _stop_fair_server()
     if _RUNTIME_LIMIT.exists():
@@ -35,8 +35,9 @@ def become_invisible() -> None:
 
 
 def _stop_fair_server() -> None:
-    """Where the kernel has the switch for it (CONFIG_SCHED_DEBUG)."""
-    if not any(_DEBUGFS.iterdir()) if _DEBUGFS.is_dir() else True:
+    """Switch the fair server off if the kernel has the switch for it (CONFIG_SCHED_DEBUG)."""
+    is_mounted = _DEBUGFS.is_dir() and any(_DEBUGFS.iterdir())
+    if not is_mounted:
         with contextlib.suppress(OSError):
             syscall.mount("debugfs", str(_DEBUGFS), "debugfs")
     for runtime in _DEBUGFS.glob("sched/fair_server/cpu*/runtime"):
@@ -44,7 +45,7 @@ def _stop_fair_server() -> None:
 
 
 def kernel_threads() -> list[int]:
-    """Process numbers of kthreadd's children."""
+    """Return the process numbers of kthreadd's children."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - each further call counts
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

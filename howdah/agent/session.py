@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of one of several machines and the engine that runs them all: JSON lines over the agent's input and output.
+"""The agent's side of its session with the engine, when a run spans several machines: JSON lines on stdin and stdout.
 
-The engine asks (``ask``), the agent says (``say``)::
+The engine sends ``ask``, the agent sends ``say``::
 
     say hello                                   the agent has its part of the plan
-    say ready                                   hosts and sockets are there
+    say ready                                   hosts and sockets exist
     ask clock, number     say clock, number, monotonic_ns        at any time, answered at once
     ask start, epoch_monotonic_ns               the epoch on this machine's clock
     say progress, phase, time_us, of_us
     say done, ok          ask end               after the last file is written
     ask stop                                    another machine failed
 
-An input that ends means that the engine is gone; the agent then stops and gives everything back.
+End of input means that the engine is gone; the agent then stops and undoes its changes to the machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _READ_BYTES = 65536
 
 @planned
 class SessionQuestion:
-    """What the engine asks; a field belongs to the kinds above."""
+    """A message from the engine; the module's docstring says which fields each kind has."""
 
     ask: str
     number: int = field(default=0, metadata=OCCASIONAL)
@@ -42,7 +42,7 @@ class SessionQuestion:
 
 @planned
 class SessionWord:
-    """What an agent says."""
+    """A message from the agent."""
 
     say: str
     format: int = field(default=0, metadata=OCCASIONAL)
@@ -58,7 +58,7 @@ class SessionWord:
 
 
 class AgentSession:
-    """Takes ``asks`` and ``says``, descriptors, for itself; nothing else may write to the latter."""
+    """A session that reads from the descriptor ``asks`` and writes to ``says``; nothing else may write to ``says``."""
 
     def __init__(self, asks: int, says: int) -> None:
         self._asks = asks
@@ -67,7 +67,7 @@ class AgentSession:
 
     @classmethod
     def of_standard_streams(cls) -> AgentSession:
-        """On standard input and output; what else is printed goes to standard error from now on."""
+        """Open a session on standard input and output. From now on anything printed goes to standard error."""
         says = os.dup(1)
         os.dup2(2, 1)
         return cls(0, says)
@@ -80,21 +80,23 @@ class AgentSession:
             raise AgentError("session", "the engine is gone") from None
 
     def wait(self, kind: str) -> SessionQuestion:
-        """Serve questions about the clock until this is asked. Raises AgentError where it never will be."""
+        """Answer questions about the clock until a message of this kind arrives. Raises AgentError if the engine stops
+        the run or is gone."""
         while True:
             for message in self._read():
                 if message.ask == kind:
                     return message
 
     def watch(self, loop: Loop) -> None:
-        """Serve them while the loop runs, which ends with AgentError when the engine is gone."""
+        """Answer messages while the loop runs. The loop raises AgentError when the engine is gone."""
         loop.when_readable(self._asks, self._readable)
 
     def _readable(self, _now: int) -> None:
         self._read()
 
     def _read(self) -> list[SessionQuestion]:
-        """What was asked, apart from the clock. Blocks until there is something."""
+        """Return the engine's messages other than questions about the clock, which are answered. Blocks until input
+        arrives."""
         data = os.read(self._asks, _READ_BYTES)
         received_ns = now_ns()
         if not data:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run changes of the whole kernel – sysctls, parameters of modules –, and what it was before.
+"""Kernel-wide settings that a run changes (sysctls and module parameters), and their values before it.
 
-A guest ends with its run. A machine that goes on living gets everything back: the next run's plan names only what it
-changes itself, and a ``cubic`` behind a ``cubic-no-hystart`` would run without HyStart. What was before is in a file
-until then, so that the next run puts back what a killed one could not; a machine that boots forgets both.
+A guest ends with its run. A machine that outlives the run gets all values restored, because the next run's plan names
+only what it changes itself: a ``cubic`` after a ``cubic-no-hystart`` would run without HyStart. Until then the old
+values are in a journal file, from which the next run restores what a killed run could not; a reboot clears both.
 
-A value may be written and told in two ways: the kernel says Y where 1 was asked for.
+A value may read back in another form than it was written: 1 as Y, for example.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ _TRUE, _FALSE = {"1", "y", "yes", "on", "true"}, {"0", "n", "no", "off", "false"
 
 
 class Settings:
-    """``journal`` is None where the kernel ends with the run."""
+    """Kernel-wide settings with a journal of their old values; ``journal`` is None if the kernel ends with the run."""
 
     def __init__(self, journal: Path | None = None) -> None:
         self._journal = journal
         self._before: dict[str, str] = {}
 
     @property
-    def are_given_back(self) -> bool:
+    def are_restored(self) -> bool:
         return self._journal is not None
 
-    def begin(self) -> list[str]:
-        """Put back what a killed run left; returns what could not be."""
+    def recover(self) -> list[str]:
+        """Restore what a killed run left changed; return messages about values that could not be restored."""
         if self._before or self._journal is None or not self._journal.exists():
             return []
         try:
             self._before = dict(json.loads(self._journal.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
             return [f"{self._journal}: {error}"]
-        return self.give_back()
+        return self.restore()
 
     def write(self, path: Path, value: str) -> None:
-        """Raises OSError when there is no such setting or the kernel refuses the value."""
+        """Write a setting and keep its old value. Raises OSError if the setting does not exist or the kernel refuses
+        the value."""
         before = read_file(str(path)).strip()
         if before.split() == value.split():
             return
@@ -54,11 +55,11 @@ class Settings:
         write_file(str(path), value)
 
     def parameter(self, module: str, name: str, value: str) -> None:
-        """Of a loaded module or of built-in code. Raises OSError as ``write`` does."""
+        """Write a parameter of a loaded module or of built-in code. Raises OSError as ``write`` does."""
         self.write(SYS_MODULE / module / "parameters" / name, value)
 
-    def give_back(self) -> list[str]:
-        """Write what was before, the last change first; returns what could not be written."""
+    def restore(self) -> list[str]:
+        """Restore the old values, the last change first; return messages about values that could not be written."""
         problems = []
         for name, value in reversed(self._before.items()):
             try:
@@ -74,7 +75,7 @@ class Settings:
 
 
 def same_value(asked: str, found: str) -> bool:
-    """Whether two texts are one value: 0x10 and 16, 1 and Y, lists of such."""
+    """Whether two texts mean the same value: 0x10 and 16, 1 and Y, or lists of such values."""
     if "," in asked or "," in found:
         parts = asked.split(","), found.split(",")
         return len(parts[0]) == len(parts[1]) and all(map(same_value, *parts))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python3 start.py``: the agent, with its modules taken from one file beside ``howdah/`` (howdah/build/bundle.py).
+"""``python3 start.py``: start the agent with its modules taken from one file beside ``howdah/``
+(howdah/build/bundle.py).
 
-What every run needs is executed in the order in which Python would finish it. So a module finds what it imports, and
-Python neither searches nor locks, which takes three readings of the clock for each module: system calls in a user-mode
-kernel. A module that is not in that file is found as always. Nothing but what Python has loaded already may be imported
-here.
+The modules that every run needs are executed in the order in which Python would finish importing them. Each module then
+finds its imports loaded, and Python neither searches nor locks: that would read the clock three times a module, and
+each reading is a system call in a user-mode kernel. Modules that are not in the bundle are imported as usual. This file
+may import only what Python has already loaded.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import SourcelessFileLoader, spec_from_file_location
 
-TYPE_CHECKING = False  # without typing
+TYPE_CHECKING = False  # type checkers treat this name like typing's, which is not imported
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
 else:
     ModuleType = type(sys)
 
 BUNDLE = "modules.bundle"
-# Of the standard library: what modules import that every run needs, and hardly a run uses.
+# Modules of the standard library that every run imports and hardly any run uses.
 LATER = ("inspect", "subprocess")
 _PLACE_BYTES = 8
 _LARGEST_INDEX = 1 << 20
@@ -30,9 +31,9 @@ _PACKAGE = "/__init__.py"
 
 
 class Later(ModuleType):
-    """In place of a module of ``LATER``: it is loaded when something of it is used.
+    """A placeholder for a module of ``LATER``, which loads the module when one of its attributes is used.
 
-    A dataclass asks ``inspect`` for its annotations, and for nothing else where it has a docstring.
+    A dataclass takes its annotations from ``inspect``, and nothing else if it has a docstring.
     """
 
     @staticmethod
@@ -47,13 +48,13 @@ class Later(ModuleType):
 
 
 def leave_for_later() -> None:
-    """What something has loaded already stays."""
+    """Put placeholders in ``sys.modules`` for the modules of ``LATER`` that are not loaded yet."""
     for name in LATER:
         sys.modules.setdefault(name, Later(name))
 
 
 class Bundle:
-    """A finder for ``sys.meta_path``."""
+    """A finder for ``sys.meta_path`` that reads modules from the bundle."""
 
     def __init__(self, file: str) -> None:
         self._file = posix.open(file, posix.O_RDONLY | posix.O_CLOEXEC)
@@ -67,7 +68,8 @@ class Bundle:
         return spec_from_file_location(name, source, loader=_Loader(name, source, (self._file, count, begin)))
 
     def load_always(self) -> None:
-        """Execute what every run needs. A part of a package that is not there yet comes with the package."""
+        """Execute the modules that every run needs. Skip a submodule until its package is loaded: the package imports
+        it."""
         for name in self._always:
             package, _, own = name.rpartition(".")
             if name in sys.modules or (package and package not in sys.modules):
@@ -81,7 +83,7 @@ class Bundle:
 
 
 class _Loader(SourcelessFileLoader):
-    """``piece`` is what pread(2) takes."""
+    """A loader of one module; ``piece`` holds the arguments of pread(2): descriptor, byte count, offset."""
 
     def __init__(self, name: str, source: str, piece: tuple[int, int, int]) -> None:
         super().__init__(name, source)
@@ -93,7 +95,7 @@ class _Loader(SourcelessFileLoader):
 
 
 def _module(name: str, source: str, loader: _Loader) -> ModuleType:
-    """An empty module, as Python makes it."""
+    """Return an empty module with the attributes that Python's import system sets."""
     module = ModuleType(name)
     module.__file__, module.__loader__ = source, loader
     module.__spec__ = ModuleSpec(name, loader, origin=source, is_package=source.endswith(_PACKAGE))

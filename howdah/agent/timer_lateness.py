@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a machine in real time gets the processor when it needs it: how late a process of high priority wakes up.
+"""Whether a machine in real time gets the processor when it needs it, by how late a high-priority process wakes up.
 
-A virtual machine whose processor is taken away cannot see that in its own accounts of processor time; it sees its
-timers expire late, and so do the packets that wait for them.
-``python3 -m howdah.agent.timer_lateness INTERVAL_NS`` watches from the first byte of its input to the end of it, and
-prints what it saw.
+A virtual machine that loses its processor cannot see that in its own accounts of processor time. It sees its timers
+expire late, and so do the packets that wait for them. ``python3 -m howdah.agent.timer_lateness INTERVAL_NS`` measures
+from the first byte of its input to the end of input, then prints its account as JSON.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from howdah.codec import decoded, encoded
 from howdah.linux.clock import MS, SECOND, Alarm, now_ns
 from howdah.record.agent import ProcessorRecord
 
-INTERVAL_NS = 11 * MS  # in step with no collector, so that late ones are a fair share of the time
+INTERVAL_NS = 11 * MS  # in step with no collector, so that late wake-ups are a fair sample
 _PRIORITY = 1
-_NOTED_NS = 2 * MS  # wake-ups later than this are kept with their times, the first ones of them
+_NOTED_NS = 2 * MS  # later wake-ups are kept with their times, up to _MOST_NOTED of them
 _MOST_NOTED = 2000
 _STAT = Path("/proc/stat")
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 class TimerLateness:
-    """``start`` the process early: an interpreter takes its time. It counts from ``begin`` to ``end``, or to
-    ``stop``, which returns its account."""
+    """The measuring process: ``start`` it early, because an interpreter takes time to load. It counts from ``begin`` to
+    ``end``, or to ``stop``, which returns its account."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -47,14 +46,14 @@ class TimerLateness:
                 self._process.stdin.flush()
 
     def end(self) -> None:
-        """Does not wait."""
+        """Tell the process to stop counting, without waiting for it."""
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
             self._process.stdin = None
 
     def stop(self) -> ProcessorRecord | None:
-        """None where it never started, or died."""
+        """Return the process's account; None if it never started or died."""
         if self._process is None:
             return None
         self.end()
@@ -73,7 +72,7 @@ class TimerLateness:
 
 
 class Account:
-    """What is counted: how late each wake-up was, and each second's processor time."""
+    """Counts how late each wake-up was, and the processor time of each second."""
 
     def __init__(self, interval_ns: int) -> None:
         self._interval_ns = interval_ns
@@ -83,7 +82,7 @@ class Account:
         self._seconds: list[dict[str, int]] = []
 
     def wake(self, due_ns: int, now: int) -> int:
-        """Note a wake-up; returns when the next one is due."""
+        """Count a wake-up; return when the next one is due."""
         late = now - due_ns
         self._late_ns.append(late)
         if late > _NOTED_NS and len(self._noted) < _MOST_NOTED:
@@ -93,7 +92,7 @@ class Account:
         return due_ns + (missed + 1) * self._interval_ns
 
     def second(self, text: str) -> None:
-        """/proc/stat once a second: ticks of all processors together."""
+        """Keep a second's reading of /proc/stat: ticks of all processors together."""
         values = map(int, text.partition("\n")[0].split()[1:])
         self._seconds.append(dict(zip(_FIELDS, values, strict=False)))
 
@@ -117,7 +116,7 @@ class Account:
         )
 
     def _processor(self) -> tuple[float | None, float | None]:
-        """Share of processor time that was used in the busiest second, and stolen over all."""
+        """The share of processor time used in the busiest second, and the share stolen over the whole time."""
         busiest: float | None = None
         for before, after in zip(self._seconds, self._seconds[1:], strict=False):
             spent = {name: after[name] - before[name] for name in before}
@@ -152,7 +151,7 @@ def main() -> int:
             account.second(_STAT.read_text())
             next_second += SECOND
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # what follows is in no hurry
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # the rest needs no priority
     sys.stdout.write(json.dumps(encoded(account.result())))
     return 0
 

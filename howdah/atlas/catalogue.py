@@ -28,9 +28,9 @@ def _names(value: object) -> object:
 
 
 class EntrySection(Section):
-    """One entry as its file gives it. ``reason`` belongs to definitions and traces: why nothing is measured.
+    """One entry of a file. ``reason`` of a definition or a trace says why nothing is measured.
 
-    ``central`` are the claims, as ``profile/claim``, that say what the entry says; it has the worst of their verdicts.
+    ``central`` are the claims, as ``profile/claim``, that express the entry; it has the worst of their verdicts.
     """
 
     id: str
@@ -46,7 +46,7 @@ class EntrySection(Section):
 
 
 class AtlasPaperSection(Section):
-    """A paper: ``key`` is how its entries' ids begin."""
+    """A paper; the ids of its entries begin with ``key``."""
 
     key: str
     title: str
@@ -56,7 +56,7 @@ class AtlasPaperSection(Section):
 
 
 class InconsistencySection(Section):
-    """Where a paper contradicts itself or its numbers do not come out: the print, the arithmetic, what was done."""
+    """A contradiction or wrong calculation in a paper: the print, the arithmetic, and how the atlas handles it."""
 
     title: str
     printed: str
@@ -67,7 +67,7 @@ class InconsistencySection(Section):
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry with its kind and its paper; ``place`` is where its file has it."""
+    """An entry with its kind and its paper; ``place`` is its place in its file."""
 
     section: EntrySection
     kind: Kind
@@ -98,14 +98,14 @@ class Catalogue:
         return [entry for entry in self.entries if entry.paper is paper]
 
     def inconsistencies_of(self, entry: Entry) -> list[tuple[int, InconsistencySection]]:
-        """With their numbers, counted from 1."""
+        """Return the inconsistencies of an entry with their numbers, counted from 1."""
         return [(number, item) for number, item in enumerate(self.inconsistencies, 1) if entry.id in item.entries]
 
 
 def read_catalogue(directory: Path = ATLAS) -> Catalogue:
-    """Read kinds, papers, entries, inconsistencies, causes and findings, and check that they belong together.
+    """Read kinds, papers, entries, inconsistencies, causes and findings, and check that they match.
 
-    Raises ProfileError that names file and line, and lists every entry that is missing.
+    Raise ProfileError with file and line, which lists all missing entries.
     """
     kinds, kind_places = _kinds(directory / "kinds.yaml")
     papers = [section_of(AtlasPaperSection, *item) for item in items_of(directory / "papers.yaml")]

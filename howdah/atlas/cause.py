@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a claim is not reproduced: a class of causes, what is known, and what shows it, from ``causes.yaml``; and how
-many claims have which verdict by which cause."""
+"""Why a claim is not reproduced: a class of causes, an explanation, and its evidence, from ``causes.yaml``; and the
+number of claims with each verdict and cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from howdah.record.model import FilePart
 
 UNEXPLAINED = "unexplained"
 
-# The one table of them, in the order in which pages count them.
+# All classes of causes, in the order in which pages count them.
 CLASSES: dict[str, Word] = {
     "kernel": Word("the kernel has changed", "a later Linux does it otherwise, by the mechanism that is named"),
     "host": Word(
@@ -37,7 +37,7 @@ CLASSES: dict[str, Word] = {
 
 
 class CauseSection(Section):
-    """One cause of some claims: ``claims`` by their profile. What shows it is ``evidence``."""
+    """One cause of some claims, which ``claims`` has by profile, with its ``evidence``."""
 
     cause: str
     says: str
@@ -47,7 +47,7 @@ class CauseSection(Section):
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a claim is not reproduced; ``place`` is where its file has it."""
+    """Why a claim is not reproduced; ``place`` is the place of the cause in its file."""
 
     key: str
     says: str
@@ -63,7 +63,7 @@ NOT_LISTED = Cause(UNEXPLAINED, "", "", "")
 
 
 def read_causes(file: Path) -> dict[str, Cause]:
-    """The cause of each claim that has one, by ``profile/claim``. Raises ProfileError with file and line."""
+    """Return the cause of each claim that has one, by ``profile/claim``. Raise ProfileError with file and line."""
     found: dict[str, Cause] = {}
     for data, document, path in items_of(file):
         section = section_of(CauseSection, data, document, path)
@@ -91,9 +91,9 @@ def read_causes(file: Path) -> dict[str, Cause]:
 
 
 def wrong_causes(causes: Mapping[str, Cause], rows: Mapping[str, ClaimRow]) -> list[str]:
-    """Causes of claims that do not exist, or that are not *fail* in the published results ``rows``.
+    """Return the causes of claims that do not exist, or that are not *fail* in the published results ``rows``.
 
-    A profile of which nothing is published as it is now is left out.
+    Profiles without current published results are left out.
     """
     profiles = {name.partition("/")[0] for name in rows}
     found = []
@@ -133,7 +133,7 @@ class ClaimTally(FilePart):
 
 
 def cause_of(row: ClaimRow, cause: Cause | None) -> str:
-    """Why a claim of claims.json is not plainly reproduced, in a few words; empty where there is nothing to say."""
+    """Return why a claim of claims.json is not plainly reproduced, in a few words; empty if that needs no reason."""
     verdict = row.verdict
     if verdict == FAIL:
         return (cause or NOT_LISTED).word
@@ -147,7 +147,7 @@ def cause_of(row: ClaimRow, cause: Cause | None) -> str:
 
 
 def tally(rows: Iterable[tuple[str, ClaimRow]], causes: Mapping[str, Cause]) -> list[ClaimTally]:
-    """Of claims by ``profile/claim``, in the order of the verdicts and of the causes."""
+    """Count claims, given by ``profile/claim``, in the order of the verdicts and of the causes."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, row in rows:
         found.setdefault((row.verdict, cause_of(row, causes.get(name))), []).append(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profiles of ``profiles/atlas``: each serves one entry or several, by the claims and figures in it."""
+"""The profiles of ``profiles/atlas``. Each serves one or several entries, by its claims and figures."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from howdah.work.results import read_results
 
 @dataclass
 class Chapter:
-    """One profile of the atlas and what its experiment has so far. ``problems`` say why something is missing.
+    """One profile of the atlas and the results of its experiment so far. ``problems`` say why something is missing.
 
-    ``results`` is where published ones are; None for the quick atlas, of which nothing is.
+    ``results`` is the directory of published ones; None for the quick atlas, whose results are not published.
     """
 
     profile: Profile
@@ -40,17 +40,17 @@ class Chapter:
 
     @property
     def claimed(self) -> set[str]:
-        """Ids of the entries that claims of this profile belong to."""
+        """Ids of the entries that have claims in this profile."""
         return names_of(self.profile.claims)
 
     @property
     def drawn(self) -> set[str]:
-        """Ids of the entries that figures of this profile belong to."""
+        """Ids of the entries that have figures in this profile."""
         return names_of(self.profile.figures)
 
     @property
     def of_the_machine(self) -> set[str]:
-        """Ids of the claims about processor time that perf measured: the runs' keys do not determine it.
+        """Ids of the claims about processor time measured by perf, which the runs' keys do not determine.
 
         The vm engine counts instructions, which are the same on every machine.
         """
@@ -61,9 +61,9 @@ class Chapter:
         return {claim.id for claim in self.profile.claims if any(name.startswith("cpu_") for name in claim.metrics)}
 
     def experiment(self) -> Experiment | None:
-        """The experiment with results that are up to date, read once; None until it exists.
+        """Return the experiment with current results, which are read once; None until it exists.
 
-        One that cannot be read, or is not what was recorded, is None too, and ``problems`` say why.
+        Also None if it cannot be read, or is not what was recorded; ``problems`` then has the reason.
         """
         if self._experiment is None and not self._refused and (self.path / "experiment.json").exists():
             try:
@@ -75,22 +75,22 @@ class Chapter:
         return self._experiment
 
     def judged(self) -> ClaimsFile | None:
-        """claims.json, or None while nothing has been judged."""
+        """Return claims.json, or None if the claims have not been judged."""
         return read_claims_file(self.path)
 
     def published(self) -> Published | None:
-        """What is published of the profile as it is. Raises HowdahError for a file that cannot be read."""
+        """Return the published results of the current profile. Raise HowdahError for an unreadable file."""
         if self.results is None:
             return None
         return published(self.name, self.profile.text, self.profile.claims, self.results)
 
     def shown(self) -> Published | None:
-        """What is published, where no run of the profile has been made here: then that is shown."""
+        """Return the published results, which are shown if no run of the profile was made here; else None."""
         experiment = self.experiment()
         return None if experiment is not None and experiment.runs else self.published()
 
     def stored(self) -> dict[str, StoredExperiment]:
-        """What published figures are drawn from, by the id of each; nothing where runs were made here."""
+        """Return the data from which published figures are drawn, by figure id; empty if runs were made here."""
         shown = self.shown()
         if shown is None or self.results is None:
             return {}
@@ -99,8 +99,7 @@ class Chapter:
         return self._stored
 
     def claims(self) -> list[ClaimRow]:
-        """Judged claims: of the runs that were made here, or else published ones; none of an experiment that cannot be
-        read."""
+        """Return judged claims: of the runs made here, else published ones; none of an unreadable experiment."""
         shown = self.shown()
         if shown is not None:
             return shown.claims
@@ -110,18 +109,18 @@ class Chapter:
         return judged.claims if judged is not None else []
 
     def together(self) -> str:
-        """Whether the claims hold at one point of what the paper leaves open; empty where that was not looked at."""
+        """Return whether the claims hold at one point of what the paper leaves open; empty if that was not examined."""
         shown = self.shown()
         of = shown if shown is not None else self.judged()
         return of.unknown.text if of is not None and of.unknown is not None else ""
 
 
 def read_chapters(profiles: Path, runs: Path, *, quick: bool, unknowns: bool = False) -> list[Chapter]:
-    """Every profile of a directory, in the order of their names.
+    """Return every profile of a directory, ordered by name.
 
-    With ``unknowns`` each has the runs of the grid of what its paper leaves open.
+    With ``unknowns``, each has the runs of the grid of what its paper leaves open.
 
-    Raises ProfileError for the first profile that is wrong, or for a directory without any.
+    Raise ProfileError for the first wrong profile, or for a directory without profiles.
     """
     files = sorted(profiles.glob("*.yaml"))
     if not files:
@@ -137,7 +136,7 @@ def read_chapters(profiles: Path, runs: Path, *, quick: bool, unknowns: bool = F
 
 
 def published_of(chapters: Iterable[Chapter]) -> list[Published]:
-    """What is published of all chapters, also where the quick atlas shows none of it."""
+    """Return the published results of all chapters, even of the quick atlas, which does not show them."""
     found = (
         published(chapter.name, chapter.profile.text, chapter.profile.claims, chapter.results or RESULTS)
         for chapter in chapters
@@ -146,7 +145,7 @@ def published_of(chapters: Iterable[Chapter]) -> list[Published]:
 
 
 def check(catalogue: Catalogue, chapters: list[Chapter]) -> None:
-    """That entries and profiles belong together. Raises ProfileError that lists everything that does not."""
+    """Raise ProfileError unless entries and profiles match; it lists all mismatches."""
     entries = {entry.id: entry for entry in catalogue.entries}
     named = {chapter.name: chapter for chapter in chapters}
     found = [*_unknown(entries, named), *_without_claim(entries, named), *_contradictions(catalogue, chapters)]
@@ -178,7 +177,7 @@ def _without_claim(entries: dict[str, Entry], named: dict[str, Chapter]) -> list
 
 
 def _central(entries: dict[str, Entry], named: dict[str, Chapter]) -> list[str]:
-    """Entries with claims and no central one, and central claims that are none of the entry's."""
+    """Return errors for entries with claims but no central one, and for central claims of other entries."""
     claims: dict[str, set[str]] = {}
     for chapter in named.values():
         for claim in chapter.profile.claims:
@@ -196,7 +195,7 @@ def _central(entries: dict[str, Entry], named: dict[str, Chapter]) -> list[str]:
 
 
 def _contradictions(catalogue: Catalogue, chapters: list[Chapter]) -> list[str]:
-    """Claims that hang on a contradiction that is not written down, or that belongs to other entries."""
+    """Return errors for claims that depend on an unknown contradiction, or on one of other entries."""
     known = {item.title: set(item.entries) for item in catalogue.inconsistencies}
     found = []
     for chapter in chapters:
@@ -212,14 +211,14 @@ def _contradictions(catalogue: Catalogue, chapters: list[Chapter]) -> list[str]:
 
 
 def behind(entry: Entry, chapters: list[Chapter]) -> list[Chapter]:
-    """The chapters of an entry: those it names, then others that have claims or figures of it."""
+    """Return the chapters of an entry: those it names, then others with claims or figures of it."""
     named = {chapter.name: chapter for chapter in chapters}
     first = [named[name] for name in entry.section.profiles if name in named]
     return first + [one for one in chapters if entry.id in one.claimed | one.drawn and one not in first]
 
 
 def chosen(catalogue: Catalogue, chapters: list[Chapter], only: list[str]) -> list[Chapter]:
-    """The chapters that ``--only`` names, by entry, paper or profile. Raises UsageError for a name that is none."""
+    """Return the chapters that ``--only`` names, by entry, paper or profile. Raise UsageError for an unknown name."""
     if not only:
         return chapters
     names: set[str] = set()

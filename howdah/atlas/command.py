@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah atlas``: run every published experiment, judge every claim, write the site. And the shapes of what it prints
-with ``--json``.
+"""``howdah atlas``: run every published experiment, judge every claim, write the site. And the shapes of its ``--json``
+output.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Atlas(AtlasIndex, CommandAnswer, shape="atlas", version=2):
 
 
 RECORD = "atlas.json"
-ANSWERS = (Atlas, AtlasList)  # what it prints with ``--json``
+ANSWERS = (Atlas, AtlasList)  # shapes of the ``--json`` output
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -142,7 +142,7 @@ def execute(options: argparse.Namespace) -> int:
             display.say(f"brought up to date: {counted(len(others), 'published result')}")
         shown = views(catalogue, chapters, site, draw, quick=options.quick, tell=display.build)
     problems = [f"{chapter.name}: {problem}" for chapter in chapters for problem in chapter.problems]
-    # The quick atlas makes other runs than those that are published, on which findings stand.
+    # Findings stand on published results. The quick atlas makes other runs.
     whole = read_chapters(PROFILES / "atlas", options.runs, quick=False) if options.quick else chapters
     results = published_of(whole)
     findings = tell(catalogue.findings, rows_of(results), kernel_of(results))
@@ -167,7 +167,7 @@ def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
 
 
 def _listed(catalogue: Catalogue, rows: Rows) -> AtlasList:
-    """The entries, and the verdicts and causes of all published claims."""
+    """Return the entries, and the verdicts and causes of all published claims."""
     verdicts = [row.verdict for row in rows.values()]
     return AtlasList(
         entries=[_row(entry, rows) for entry in catalogue.entries],
@@ -178,7 +178,7 @@ def _listed(catalogue: Catalogue, rows: Rows) -> AtlasList:
 
 
 def _list(catalogue: Catalogue, rows: Rows, width: int) -> None:
-    """Every entry with its verdict and those of its claims; in the last line all claims."""
+    """Print every entry with its verdict and those of its claims, and all claims in the last line."""
     shown = []
     for entry in catalogue.entries:
         section = entry.section

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile runs, apart from what it claims; and claims whose encoding changed, judged again from published data.
+"""Hashes of what decides a profile's runs, and new verdicts of published claims whose encoding changed since.
 
-Words, sources and figures of a profile may change without a run. So may what a claim expects: the numbers it was judged
-by are published. A claim that measures something else needs runs.
+Words, sources and figures of a profile may change without a run. So may the expectation of a claim, as the numbers it
+was judged by are published. A claim that measures something else needs runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Container, Mapping
 from typing import Any
 
-from howdah.claim.claims import as_declared, decided, row_of
+from howdah.claim.claims import as_declared, final_verdict, row_of
 from howdah.claim.comparison import Interval, extremes
 from howdah.claim.expectation import (
     Compared,
@@ -24,8 +24,8 @@ from howdah.claim.expectation import (
     moves_by,
     other_number,
 )
-from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS, UNSUPPORTED, metric_called
-from howdah.claim.grid import reverse_of, summed_up, verdict_over
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS, UNSUPPORTED, metric_named
+from howdah.claim.grid import reverse_of, summarise_grid, verdict_over
 from howdah.claim.judging import expected_text
 from howdah.metric import Metric
 from howdah.profile.claim import ClaimSection, ExpectSection
@@ -37,29 +37,29 @@ NOT_RUN = "not run"
 _NO_RUNS = ("description", "sources", "claims", "figures", "quick", "unknown", "controls")
 _WORDS = ("entries", "says", "source", "because", "contradiction", "note", "chosen_after")
 _MEASURED = ("value", "than", "each")
-Encoding = dict[str, Any]  # what a claim measures and expects, in the words of its profile
-_LEFT_OUT = ("than",)  # what remains of a claim without it is published
+Encoding = dict[str, Any]  # what a claim measures and expects, as fields of its profile
+_LEFT_OUT = ("than",)  # fields that a claim may lose: the rest of it is published
 
 
 class NeedsRunsError(Exception):
-    """The published numbers do not decide what is expected now."""
+    """The published numbers do not decide the current expectation."""
 
 
 def experiment_sha256(profile_text: str) -> str:
-    """A hash of what decides the runs of a profile as it is written: not of what it says, claims and draws, nor of the
+    """Return a hash of the fields that decide the runs of a profile: without words, claims and figures, and without the
     grid of what its source leaves open. Its controls have hashes of their own."""
     data, _ = parse_yaml(profile_text, "profile")
     return _sha256_of({name: value for name, value in data.items() if name not in _NO_RUNS})
 
 
 def controls_sha256(profile_text: str) -> dict[str, str]:
-    """A hash of each control of a profile, apart from words, by its name."""
+    """Return a hash of each control of a profile, without its words, by name."""
     data, _ = parse_yaml(profile_text, "profile")
     return {name: _sha256_of({**each, "what": ""}) for name, each in (data.get("controls") or {}).items()}
 
 
 def unknown_sha256(profile_text: str) -> str:
-    """A hash of the grid of what a profile's source leaves open, apart from words; empty without one."""
+    """Return a hash of the grid of what a profile's source leaves open, without its words; empty without a grid."""
     data, _ = parse_yaml(profile_text, "profile")
     section = data.get("unknown")
     if not section:
@@ -73,23 +73,24 @@ def _sha256_of(data: Mapping[str, Any]) -> str:
 
 
 def without_grid(row: ClaimRow) -> ClaimRow:
-    """A published row as if its claim had not been judged over the grid."""
+    """Return a published row as if its claim had not been judged over the grid."""
     of_grid = row.verdict in (DIFFERS, DEPENDS) and row.unknown is not None and row.unknown.holds
     return row.model_copy(update={"verdict": FAIL if of_grid else row.verdict, "unknown": None})
 
 
 def encoding(claim: ClaimSection) -> Encoding:
-    """Of a claim as it is written now."""
+    """Return the current encoding of a claim."""
     kept = {"id", *_MEASURED, "control", "expect", "hold", "contradiction"}
     return claim.model_dump(mode="json", exclude_none=True, by_alias=True, include=kept)
 
 
 def renewed(claim: ClaimSection, row: ClaimRow, before: Encoding, other_controls: Container[str] = ()) -> ClaimRow:
-    """A published row as the claim is written now: its words; its verdict where only what is expected has changed.
+    """Return a published row for the current claim: with its words, and with a new verdict if only the expectation
+    changed.
 
-    ``other_controls`` are the controls whose runs are not those that are published; a claim that holds needs none.
-    ``renewed`` marks a row that is not as it was published.
-    Where the published numbers do not decide, the verdict is *not run*, with the reason.
+    ``other_controls`` are the controls whose runs are not the published ones; a claim that holds needs none.
+    ``renewed`` marks a row that differs from the published one. If the published numbers do not decide, the verdict is
+    *not run*, with the reason.
     """
     found = _says(claim, _renewed(claim, row, before, other_controls))
     found.verdict = as_declared(claim, found.verdict)
@@ -97,7 +98,7 @@ def renewed(claim: ClaimSection, row: ClaimRow, before: Encoding, other_controls
 
 
 def _renewed(claim: ClaimSection, row: ClaimRow, before: Encoding, other_controls: Container[str]) -> ClaimRow:
-    """The row with the verdict of today, and what it is judged by."""
+    """Return the row with its current verdict and expectation."""
     now = encoding(claim)
     if claim.unsupported is not None:
         return _open(claim, row, UNSUPPORTED, claim.unsupported)
@@ -119,17 +120,17 @@ def _renewed(claim: ClaimSection, row: ClaimRow, before: Encoding, other_control
 
 
 def _by_grid(claim: ClaimSection, row: ClaimRow) -> ClaimRow:
-    """The row with what its points of the grid show, where the verdict is theirs. Raises NeedsRunsError."""
+    """Return the row with the result over its grid, if its verdict comes from the grid. Raise NeedsRunsError."""
     if row.unknown is None or row.verdict not in (FAIL, DIFFERS, DEPENDS):
         return row.model_copy()
     if reverse_of(claim) is not None and any(point.reverse is None for point in row.unknown.points):
         raise NeedsRunsError("where its reverse holds on the grid is not published")
-    summed = summed_up(row.unknown.points)
+    summed = summarise_grid(row.unknown.points)
     return row.model_copy(update={"unknown": summed, "verdict": verdict_over(summed)})
 
 
 def unpublished(claim: ClaimSection) -> ClaimRow:
-    """A claim that is newer than the published results."""
+    """Return the row of a claim that is newer than the published results."""
     text = expected_text(claim) if claim.expect is not None else ""
     if claim.unsupported is not None:
         row = row_of(claim, UNSUPPORTED, claim.unsupported, text)
@@ -140,13 +141,13 @@ def unpublished(claim: ClaimSection) -> ClaimRow:
 
 
 def _says(claim: ClaimSection, row: ClaimRow) -> ClaimRow:
-    """The row with the words of the claim."""
+    """Return the row with the words of the claim."""
     now = row_of(claim, row.verdict, row.why)
     return row.model_copy(update={name: getattr(now, name) for name in _WORDS})
 
 
 def _open(claim: ClaimSection, row: ClaimRow, verdict: str, why: str) -> ClaimRow:
-    """The row of a claim that the published numbers do not decide; its runs are those that were made."""
+    """Return the row of a claim that the published numbers do not decide; it keeps its runs."""
     text = expected_text(claim) if claim.expect is not None else ""
     found = row_of(claim, verdict, why, text)
     found.runs = row.runs
@@ -154,14 +155,14 @@ def _open(claim: ClaimSection, row: ClaimRow, verdict: str, why: str) -> ClaimRo
 
 
 def _judged(claim: ClaimSection, row: ClaimRow, before: Encoding) -> ClaimRow:
-    """Verdict, expectation and points by the published numbers. Raises NeedsRunsError."""
+    """Return verdict, expectation and points by the published numbers. Raise NeedsRunsError."""
     found = _by_control(claim, row, before)
-    found.verdict, found.why = decided(claim, found.verdict, found.why)
+    found.verdict, found.why = final_verdict(claim, found.verdict, found.why)
     return found
 
 
 def _by_control(claim: ClaimSection, row: ClaimRow, before: Encoding) -> ClaimRow:
-    """As _judged, of a source that does not contradict itself."""
+    """As _judged, for a source without contradictions."""
     assert claim.expect is not None
     earlier = before.get("expect") or {}
     found = row.model_copy()
@@ -181,7 +182,7 @@ def _by_control(claim: ClaimSection, row: ClaimRow, before: Encoding) -> ClaimRo
 
 
 def _side(claim: ClaimSection, measured: MeasuredRow | None, earlier: Encoding) -> tuple[MeasuredRow, str]:
-    """The published points and the verdict over them; ``earlier`` is what was expected when they were published."""
+    """Return the published points and the verdict over them; ``earlier`` is the expectation at their publication."""
     if measured is None or not measured.points:
         raise NeedsRunsError("no number of it was published")
     points = [
@@ -196,10 +197,10 @@ def _side(claim: ClaimSection, measured: MeasuredRow | None, earlier: Encoding) 
 
 
 def holds(claim: ClaimSection, point: PointRow, earlier: Encoding) -> bool:
-    """Whether a claim holds at a published point. Raises NeedsRunsError where its numbers do not decide."""
+    """Whether a claim holds at a published point. Raise NeedsRunsError if its numbers do not decide."""
     expect = claim.expect
     assert expect is not None and claim.value is not None
-    metric: Metric = metric_called(claim.value.metric)
+    metric: Metric = metric_named(claim.value.metric)
     if expect.trend is not None:
         return _trend_holds(expect, point, earlier)
     if expect.rank_correlation is not None:
@@ -224,8 +225,8 @@ def holds(claim: ClaimSection, point: PointRow, earlier: Encoding) -> bool:
 
 
 def _counted_holds(expect: ExpectSection, metric: Metric, point: PointRow, mean: float) -> bool:
-    """The repetitions are not published one by one. They decide it all the same where none can lie on the other side
-    of the range: equal ones, or those whose interval is narrow enough."""
+    """Whether enough repetitions hold. Single repetitions are not published, but decide if all must be on the same side
+    of the range: equal ones, or those with a narrow interval."""
     if point.missing:
         raise NeedsRunsError("some repetitions have no number")
     least, largest = mean, mean
@@ -242,7 +243,7 @@ def _counted_holds(expect: ExpectSection, metric: Metric, point: PointRow, mean:
 
 
 def _ranks_hold(expect: ExpectSection, point: PointRow) -> bool:
-    """The means are published, and the numbers that they are compared with may have changed."""
+    """Whether the published means correlate with the numbers to compare, which may have changed."""
     along = [each.model_copy(update={"other": other_number(expect, each.axis)}) for each in point.trend or []]
     along = [each for each in along if each.other is not None]
     if len(along) < len(expect.with_ or ()) or any(each.mean is None for each in along):
@@ -251,7 +252,7 @@ def _ranks_hold(expect: ExpectSection, point: PointRow) -> bool:
 
 
 def _trend_holds(expect: ExpectSection, point: PointRow, earlier: Encoding) -> bool:
-    """*flat* is decided by the means, and so is ``by``; that the ends differ is what the published verdict says."""
+    """Whether the trend holds. The means decide *flat* and ``by``; the published verdict, whether the ends differ."""
     means = [each.mean for each in point.trend or [] if each.mean is not None]
     if not means or len(means) < len(point.trend or []):
         raise NeedsRunsError("no number of it was published")

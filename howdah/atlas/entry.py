@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the atlas adds to howdah (entry_points.txt): the command ``atlas``, and its entries as sets of profiles.
+"""The atlas' extension of howdah (entry_points.txt): the command ``atlas``, and its entries as sets of profiles.
 
 The help of howdah loads this module, so it imports the atlas in its functions.
 """
@@ -29,7 +29,7 @@ def _answers() -> Iterable[type[CommandAnswer]]:
 
 
 def profiles_of_entries() -> Mapping[str, list[str]]:
-    """The profiles that measure an entry, by its id and by ``atlas/ID``."""
+    """Return the profiles that measure an entry, by its id and by ``atlas/ID``."""
     from howdah.atlas.catalogue import read_catalogue
 
     entries = {entry.id: entry.section.profiles for entry in read_catalogue().entries}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was learnt: sentences that stand on published claims and fall with their verdicts (reports/atlas/findings), with
-numbers by reference to claims that measured them: ``{profile/claim}``, ``{profile/claim.ratio}``."""
+"""Findings: sentences that stand on published claims and fall with their verdicts (reports/atlas/findings). Their
+numbers are references to claims that measured them: ``{profile/claim}``, ``{profile/claim.ratio}``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from howdah.record.claims import ClaimRow, PointRow, SampleRow
 Status = Literal["holds", "cured", "bites", "open"]
 Verdict = Literal["pass", "implemented", "differs", "depends", "fail", "unsupported"]
 
-# The one table of them, in the order of the page.
+# All statuses, in the order of the page.
 STATUSES: dict[Status, Word] = {
     "holds": Word("Still holds", "what the paper found is measured on this kernel, too"),
     "cured": Word("Cured or changed by a later kernel", "what the paper found is gone or another, by what is named"),
     "bites": Word("Still bites", "a problem that the paper found is a problem today"),
     "open": Word("Not settled", "it was not measured as the paper has it, or only with another TCP or setting"),
 }
-# A sentence of a status needs a claim with one of these verdicts at least.
+# A sentence of a status needs at least one claim with one of these verdicts.
 _NEEDS: dict[Status, tuple[str, ...]] = {
     "holds": (PASS,),
     "bites": (PASS,),
@@ -48,14 +48,14 @@ class StatementSection(Section):
 
 
 class FindingSection(StatementSection):
-    """``by`` says what has cured it."""
+    """A finding. ``by`` names what cured it."""
 
     status: Status
     by: str = ""
 
 
 class PaperFindingsSection(Section):
-    """All of one paper: ``learnt`` is the sentence on the index."""
+    """The findings of one paper; ``learnt`` is the sentence on the index."""
 
     paper: str
     learnt: StatementSection
@@ -64,7 +64,7 @@ class PaperFindingsSection(Section):
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence as it was read; ``place`` is where its file has it. ``status`` is empty for the one of a paper."""
+    """A sentence as read; ``place`` is its place in its file. ``status`` is None for the one sentence of a paper."""
 
     paper: str
     section: StatementSection
@@ -77,7 +77,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Ground:
-    """A claim that a sentence stands on; ``entries`` are those it belongs to. ``outdated`` is of its results."""
+    """A claim that a sentence stands on; ``entries`` are its entries. ``outdated`` is that of its results."""
 
     name: str
     verdict: str
@@ -88,7 +88,7 @@ class Ground:
 
 @dataclass(frozen=True)
 class Told:
-    """A sentence with its numbers, which its claims support."""
+    """A sentence with its numbers, supported by its claims."""
 
     paper: str
     status: Status | None
@@ -99,7 +99,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Findings:
-    """What pages show. ``fallen`` says which sentences the published claims do not support, and why."""
+    """The findings for the pages. ``fallen`` says which sentences the published claims do not support, and why."""
 
     told: list[Told] = field(default_factory=list)
     fallen: list[str] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Findings:
 
 
 def read_findings(directory: Path, papers: Collection[str]) -> list[Statement]:
-    """The sentences of all papers. Raises ProfileError with file and line."""
+    """Return the sentences of all papers. Raise ProfileError with file and line."""
     found: list[Statement] = []
     seen: dict[str, str] = {}
     for file in sorted(directory.glob("*.yaml")):
@@ -161,7 +161,7 @@ def _finding(paper: str, section: FindingSection, document: Document, path: Keys
 
 
 def tell(statements: list[Statement], rows: Mapping[str, ClaimRow], kernel: str) -> Findings:
-    """The sentences that the published claims ``rows`` support, with their numbers; of the others, why they do not."""
+    """Return the sentences that the published claims ``rows`` support, with their numbers, and why the others fall."""
     found = Findings(kernel=kernel)
     for each in statements:
         wrong = _wrong(each, rows)
@@ -197,7 +197,7 @@ def _ground(name: str, row: ClaimRow) -> Ground:
 
 _REFERENCE = re.compile(r"\{([^{}]*)\}")
 _FORM = re.compile(r"([a-z0-9-]+/[a-z0-9-]+)(?:\.([a-z]+))?")
-# What a sample says beside its value: its spread, number, axes and the points that it is of.
+# Parts of a sample's text besides its value: spread, number, axes and points.
 _BESIDE = re.compile(
     r" ± [^ ,]+|, deterministic|, n = \d+|, rank correlation [-−\d.]+| at \d+ points| at [\w.]+ = .*"
     r"| \([^()]*\)| \[[^\[\]]*\]|^(?:means )?from "
@@ -207,11 +207,11 @@ _TYPED = re.compile(r"\d[\d.,]*\s*(?:%|times\b|BDPs?\b)")
 
 
 class QuoteError(ValueError):
-    """A reference that is none, or a number that is not there."""
+    """A malformed reference, or a number that is missing."""
 
 
 def references(text: str) -> list[tuple[str, str]]:
-    """Claims and fields that a sentence refers to. Raises QuoteError, also where a result is typed."""
+    """Return the claims and fields that a sentence refers to. Raise QuoteError, also for a result that is typed."""
     found = []
     for inside in _REFERENCE.findall(text):
         form = _FORM.fullmatch(inside)
@@ -228,7 +228,7 @@ def references(text: str) -> list[tuple[str, str]]:
 
 
 def quoted(text: str, rows: Mapping[str, ClaimRow]) -> str:
-    """A sentence with its numbers. Raises QuoteError where one is not there."""
+    """Return a sentence with its numbers. Raise QuoteError if one is missing."""
 
     def number(match: re.Match[str]) -> str:
         ((name, what),) = references(match[0])
@@ -241,7 +241,7 @@ def quoted(text: str, rows: Mapping[str, ClaimRow]) -> str:
 
 
 def plain(text: str) -> str:
-    """``24.67 ± 0.15 %, n = 10`` as ``24.67 %``."""
+    """Shorten ``24.67 ± 0.15 %, n = 10`` to ``24.67 %``."""
     return _TWICE.sub(r"\1", _BESIDE.sub("", text).strip())
 
 
@@ -279,13 +279,13 @@ def _points(row: ClaimRow) -> list[PointRow]:
 
 
 def _ends(samples: list[SampleRow]) -> str:
-    """``0.3 s to 12 s``: the least and the largest."""
+    """Return ``0.3 s to 12 s``: the least and the largest."""
     ordered = sorted(samples, key=lambda each: each.mean or 0.0)
     return " to ".join(dict.fromkeys(plain(each.text) for each in (*ordered[:1], *ordered[-1:])))
 
 
 # measured: the claim's number; than: that of the other side; ratio of the two; control: the number with the control;
-# expected: as the claim was written; where: what is said of the grid of what the paper leaves open.
+# expected: the claim's expectation; where: the result over the grid of what the paper leaves open.
 FIELDS: dict[str, Callable[[ClaimRow], str]] = {
     "measured": _measured,
     "than": _than,

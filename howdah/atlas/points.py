@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The points of published figures, beside the published results: with them a figure is drawn without a run.
+"""The points of published figures, stored with the published results, so that figures can be drawn without a run.
 
-A figure that is made of numbers of points (bars, sweeps, tables) is drawn from the numbers of published claims where
-its points are not there.
+Without points, a figure of numbers (bars, sweeps, tables) is drawn from the numbers of published claims.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint, point
 FORMAT = 1
 FOLDER = "points"
 _WORDS = {"title", "note", "entry", "paper", "id", "log"}
-_DIGITS = 9  # ends that are close together are told apart
+_DIGITS = 9  # digits of stored numbers, enough to distinguish ends that are close together
 _ALGORITHM = "algorithm"
 OF_RUNS = "Drawn from published points."
 OF_CLAIMS = "Drawn from the numbers of published claims; where no claim has a number, none is shown."
 
 
 def _drawn_of(figure: FigureSection) -> str:
-    """A hash of what decides the points of a figure."""
+    """Return a hash of the fields that decide the points of a figure."""
     data = figure.model_dump(mode="json", exclude=_WORDS)
     return sha256_text(json.dumps(data, sort_keys=True, default=str))[:16]
 
@@ -82,9 +81,9 @@ def _row(point: StoredPoint, key: tuple[Any, ...], number: Mean | dict[str, int]
 
 
 def stored_figures(profile: Profile, published: Published, directory: Path) -> dict[str, StoredExperiment]:
-    """By the id of each figure that can be drawn, what it is drawn from: published points, or numbers of claims.
+    """Return the data of each figure that can be drawn, by its id: published points, or numbers of claims.
 
-    Raises HowdahError for a file of points that cannot be read.
+    Raise HowdahError for an unreadable file of points.
     """
     whole = _read(profile, published, directory)
     of_claims = _of_claims(profile, published)
@@ -98,7 +97,7 @@ def stored_figures(profile: Profile, published: Published, directory: Path) -> d
 
 
 def _read(profile: Profile, published: Published, directory: Path) -> StoredExperiment:
-    """The points of the very runs that are published, of figures that still show the same."""
+    """Return the points if they are of the published runs, for figures that still show the same."""
     file = directory / FOLDER / f"{profile.name}.json"
     points = points_of(profile)
     others = published.other_controls(profile.text)
@@ -126,13 +125,13 @@ def _read(profile: Profile, published: Published, directory: Path) -> StoredExpe
 
 
 def _names(figure: FigureSection, controls: set[str]) -> bool:
-    """Whether a figure is of the runs of one of these controls."""
+    """Whether a figure shows the runs of one of these controls."""
     named = figure.at.get(CONTROL_AXIS, [])
     return not controls.isdisjoint(named if isinstance(named, list) else [named])
 
 
 def _has_numbers(figure: FigureSection, experiment: StoredExperiment) -> bool:
-    """Whether at least two of the numbers that a figure shows are there: one alone shows nothing."""
+    """Whether at least two numbers of a figure are known: one alone shows nothing."""
     found = [
         point
         for point in _shown_by(figure, experiment.runs)
@@ -169,12 +168,12 @@ def _of_claims(profile: Profile, published: Published) -> StoredExperiment:
 
 
 def _take(claim: ClaimSection, side: MeasuredRow | None, control: str, points: list[StoredPoint]) -> None:
-    """The numbers of a claim, on its own runs or on those of its control."""
+    """Store the numbers of a claim, from its own runs or from those of its control."""
     value, than = completed(claim)
     assert claim.expect is not None
     for point in side.points if side is not None else ():
         if claim.expect.over is not None:
-            continue  # its means have no spread
+            continue  # means over an axis have no spread
         for selector, numbers in ((value, point), (than, point.than)):
             if selector is not None and numbers is not None:
                 _put(selector, {**point.at, **selector.at}, control, numbers, points)
@@ -183,7 +182,7 @@ def _take(claim: ClaimSection, side: MeasuredRow | None, control: str, points: l
 def _put(
     selector: SelectorSection, at: dict[str, Any], control: str, numbers: SampleRow, points: list[StoredPoint]
 ) -> None:
-    """The numbers at the only point that they can be of."""
+    """Store the numbers at their point, if it is unambiguous."""
     wanted = {CONTROL_AXIS: control or "none", UNKNOWN_AXIS: "none", "traffic": "none", **at}
     here = [point for point in points if all(_value(point, axis) == axis_key(each) for axis, each in wanted.items())]
     if len(here) != 1:
@@ -192,6 +191,6 @@ def _put(
     if numbers.mean is None:
         if numbers.counts:
             here[0].numbers[key] = numbers.counts
-    elif numbers.n >= FEW or numbers.low is None:  # of fewer, least and largest are not published
+    elif numbers.n >= FEW or numbers.low is None:  # with fewer, least and largest are not published
         here[0].numbers[key] = Mean(numbers.n, numbers.mean, numbers.low, numbers.high)
         here[0].units[selector.metric] = numbers.unit

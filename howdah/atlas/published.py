@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that are part of the repository: what the full atlas found, profile by profile, on the machines that made it.
+"""Results in the repository: what the full atlas found, profile by profile, on the machines that made it.
 
-``howdah atlas --publish`` writes them. A user without runs of a profile sees them, named as what they are. A user with
-the same runs must have found the same, since virtual time does not depend on the machine (but for processor time).
+``howdah atlas --publish`` writes them. Users without runs of a profile see them, marked as published. Users with the
+same runs must get the same results, since virtual time does not depend on the machine (except for processor time).
 """
 
 from __future__ import annotations
@@ -43,14 +43,13 @@ FORMAT = 3
 
 
 class Published(FilePart):
-    """Claims of one profile as claims.json has them, and where they come from.
+    """Claims of one profile as in claims.json, and their origin.
 
-    ``runs_sha256`` is of the keys of all runs: plan, kernel, modules and agent. ``core_s`` is seconds of one core.
-    ``experiment_sha256`` is of what decides the runs, ``controls_sha256`` of each control; ``encodings`` are what each
-    claim measured and expected.
-    ``unknown`` is what claims.json says of the grid of what the paper leaves open, ``unknown_sha256`` a hash of it.
-    ``outdated`` says what has changed since in what was measured, so that the same profile would find something else;
-    a person writes it into the file, publishing again removes it.
+    ``runs_sha256`` is a hash of the keys of all runs: plan, kernel, modules and agent. ``core_s`` is seconds of one
+    core. ``experiment_sha256`` is a hash of what decides the runs, ``controls_sha256`` one of each control;
+    ``encodings`` are what each claim measured and expected. ``unknown`` is the part of claims.json about the grid of
+    what the paper leaves open, ``unknown_sha256`` a hash of it. ``outdated`` says which later change of the measurement
+    would give other results; a person writes it into the file, and the next publication removes it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -81,23 +80,23 @@ class Published(FilePart):
         return f"{runs} (published: {days}, {self._made_on()}{outdated})"
 
     def _made_on(self) -> str:
-        """``Linux 6.12.9``, and what no kernel ran: ``model (ns-2 2.35)``."""
+        """Return ``Linux 6.12.9``, and engines without a kernel: ``model (ns-2 2.35)``."""
         models = [name for name in self.kernels if is_model(name)]
         kernels = [name for name in self.kernels if name not in models]
         return ", ".join([*(["Linux " + ", ".join(kernels)] if kernels else []), *models])
 
     def other_controls(self, profile_text: str) -> set[str]:
-        """The controls that a profile has now and whose runs are not those that are published."""
+        """Return the controls of the current profile whose runs are not the published ones."""
         now = controls_sha256(profile_text)
         return {name for name, sha256 in now.items() if self.controls_sha256.get(name) != sha256}
 
     def differing(
         self, experiment: Experiment, claims: list[ClaimRow], of_the_machine: Container[str] = ()
     ) -> list[str]:
-        """Ids of the claims that came out otherwise, of the very same runs; nothing where other runs were made.
+        """Return the ids of claims with different results for identical runs; empty if other runs were made.
 
-        Claims that have been encoded again since are left out.
-        Claims ``of_the_machine`` are of its processor's time, which no two machines have in common.
+        Claims whose encoding changed since are left out, as are claims ``of_the_machine``, about its processor's time,
+        in which no two machines agree.
         """
         if runs_key(experiment.runs) != self.runs_sha256:
             return []
@@ -108,7 +107,7 @@ class Published(FilePart):
 
 
 def rows_of(all_of_it: Iterable[Published]) -> dict[str, ClaimRow]:
-    """Published claims by ``profile/claim``; each says in ``outdated`` what has changed since in its measurement."""
+    """Return published claims by ``profile/claim``; ``outdated`` of each says what changed since in its measurement."""
     return {
         f"{each.profile}/{claim.id}": claim.model_copy(update={"outdated": each.outdated})
         for each in all_of_it
@@ -117,7 +116,7 @@ def rows_of(all_of_it: Iterable[Published]) -> dict[str, ClaimRow]:
 
 
 def kernel_of(all_of_it: Iterable[Published]) -> str:
-    """``6.12``: the release of Linux that most of the profiles ran on; empty without results."""
+    """Return ``6.12``: the release of Linux on which most of the profiles ran; empty without results."""
     releases = Counter(
         ".".join(name.split(".")[:2]) for each in all_of_it for name in each.kernels if not is_model(name)
     )
@@ -125,19 +124,19 @@ def kernel_of(all_of_it: Iterable[Published]) -> str:
 
 
 def runs_key(runs: Iterable[Run]) -> str:
-    """One key of many runs, in whatever order they were made."""
+    """Return one key of many runs, independent of their order."""
     return hashlib.sha256("\n".join(sorted(str(run.provenance.key) for run in runs)).encode()).hexdigest()
 
 
 def published(
     profile: str, profile_text: str, claims: Sequence[ClaimSection], directory: Path = RESULTS
 ) -> Published | None:
-    """What is published of a profile; None where nothing is, or where the profile makes other runs since.
+    """Return the published results of a profile; None without any, or if the profile makes other runs since.
 
-    Claims are as the profile has them now (``encoding.py``): their words, and what they expect of the published
+    Claims are those of the current profile (``encoding.py``): their words, and their expectations of the published
     numbers.
 
-    Raises HowdahError for a file that cannot be read.
+    Raise HowdahError for an unreadable file.
     """
     file = directory / f"{profile}.json"
     try:
@@ -173,9 +172,10 @@ def publish(
     judged: ClaimsFile,
     directory: Path = RESULTS,
 ) -> Path:
-    """Write what an experiment found (``judged`` is its claims.json).
+    """Write the results of an experiment (``judged`` is its claims.json).
 
-    Raises HowdahError for one that is not complete, or is of another profile."""
+    Raise HowdahError if it is incomplete, or of another profile.
+    """
     if experiment.pending:
         missing = f"{len(experiment.pending)} of {len(experiment.pending) + len(experiment.runs)} runs are missing"
         raise HowdahError(f"{experiment.name} cannot be published: {missing}", where=str(experiment.path))
@@ -224,10 +224,10 @@ def _text(result: Published) -> str:
 
 
 def bring_up_to_date(profiles: Iterable[Profile], directory: Path = RESULTS) -> list[Path]:
-    """Write what is published as its profiles have it now, and remove what is of none; the files that changed.
+    """Rewrite the published results for the current profiles, remove those without one, and return the changed files.
 
-    A claim that is gone goes, one that is judged otherwise by its published numbers has that verdict, and results of a
-    profile that makes other runs are removed with the points of its figures. A second time nothing changes.
+    Removed claims are dropped, claims that the published numbers now judge differently get that verdict, and results of
+    a profile that makes other runs are removed with the points of its figures. A second call changes nothing.
     """
     known = {profile.name: profile for profile in profiles}
     changed = []
@@ -246,6 +246,6 @@ def bring_up_to_date(profiles: Iterable[Profile], directory: Path = RESULTS) -> 
 
 
 def _read(claim: ClaimRow) -> tuple[str, ...]:
-    """A claim as one reads it: the last digits of a mean are of the processor that added it up."""
+    """Return a claim as read: the last digits of a mean depend on the processor that added it up."""
     texts = [sample.text if sample is not None else "" for sample in (claim.measured, claim.than)]
     return claim.verdict, *texts, claim.control.verdict if claim.control is not None else ""

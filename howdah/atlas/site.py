@@ -81,7 +81,7 @@ def write_site(
     quick: bool,
     findings: Findings | None = None,
 ) -> Path:
-    """Write index.html and the pages; return the index. Raises HowdahError when the directory cannot be written."""
+    """Write index.html and the pages; return the index. Raise HowdahError if the directory cannot be written."""
     findings = findings or Findings()
     try:
         site.mkdir(parents=True, exist_ok=True)
@@ -128,14 +128,14 @@ def write_site(
 
 
 def _badges(views: list[View]) -> list[tuple[str, str, int]]:
-    """Of every word among the entries: the state that gives it its colour, the word, how many."""
+    """Return, for each word among the entries, the state that decides its colour, the word and its count."""
     states = {word(view.verdict): view.verdict for view in views}
     return [(states[called], called, number) for called, number in count_words(view.verdict for view in views).items()]
 
 
 @dataclass(frozen=True)
 class BarPart:
-    """Claims of one word: its width in percent, and the state that gives it its colour."""
+    """Claims with one word: its width in percent, and the state that decides its colour."""
 
     state: str
     word: str
@@ -144,19 +144,19 @@ class BarPart:
 
 
 def bar(claims: Sequence[ClaimView]) -> list[BarPart]:
-    """The claims by words in their order, as parts of one bar."""
+    """Return the claims, grouped by words in their order, as parts of one bar."""
     states = {word(claim.verdict): claim.verdict for claim in claims}
     counts = count_words(claim.verdict for claim in claims)
     return [BarPart(states[each], each, number, 100 * number / len(claims)) for each, number in counts.items()]
 
 
 def causes_of(view: View) -> list[str]:
-    """Why claims of an entry are not plainly reproduced, each once."""
+    """Return why claims of an entry are not plainly reproduced, each once."""
     return [each for each in dict.fromkeys(cause_of(claim.data, claim.cause) for claim in view.claims) if each]
 
 
 def _each_claim(views: list[View]) -> list[tuple[View, ClaimView]]:
-    """Each claim once, under the first entry that it belongs to."""
+    """Return each claim once, under the first of its entries."""
     found: dict[str, tuple[View, ClaimView]] = {}
     for view in views:
         for claim in view.claims:
@@ -165,19 +165,19 @@ def _each_claim(views: list[View]) -> list[tuple[View, ClaimView]]:
 
 
 def tally_of(views: list[View]) -> list[ClaimTally]:
-    """Verdicts and causes of the claims that are shown, each once."""
+    """Return verdicts and causes of the shown claims, each once."""
     claims = [claim for _, claim in _each_claim(views)]
     causes = {claim.name: claim.cause for claim in claims if claim.cause is not None}
     return tally(((claim.name, claim.data) for claim in claims), causes)
 
 
 def verdicts_of(views: list[View]) -> list[str]:
-    """The verdicts of the claims that are shown, each once."""
+    """Return the verdicts of the shown claims, each once."""
     return [claim.verdict for _, claim in _each_claim(views)]
 
 
 def with_verdict(views: list[View], verdict: str) -> list[tuple[View, ClaimView]]:
-    """Claims of a verdict, each once, under the first entry it belongs to."""
+    """Return the claims with a verdict, each once, under the first of its entries."""
     return [(view, claim) for view, claim in _each_claim(views) if claim.verdict == verdict]
 
 
@@ -188,7 +188,7 @@ def _headline(views: list[View], *, quick: bool) -> str:
 
 
 def cost(record: Record, views: list[View], *, quick: bool) -> list[Fact]:
-    """What the runs took, in words; those made here, and those whose published results are shown."""
+    """Return the cost of the runs, in words: of those made here, and of those whose published results are shown."""
     return [*(made_here(record, quick=quick) or [Fact("Runs", "none were made for this")]), *_published(views)]
 
 
@@ -205,7 +205,7 @@ def _published(views: list[View]) -> list[Fact]:
 
 
 def made_here(record: Record, *, quick: bool) -> list[Fact]:
-    """What runs of this machine took. Empty where none were made."""
+    """Return the cost of the runs of this machine. Empty if none were made."""
     sittings = [sitting for sitting in record.of(quick=quick) if sitting.made or sitting.failed]
     if not sittings:
         return []
@@ -240,7 +240,7 @@ FORMAT = 2
 
 
 class AtlasClaim(FilePart):
-    """A claim as claims.json has it, with the profile it comes from."""
+    """A claim of claims.json, with its profile."""
 
     profile: str
     word: str

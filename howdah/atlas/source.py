@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of ``reports/atlas``: YAML that becomes sections, with errors that name file and line."""
+"""Reads the files of ``reports/atlas``: YAML to sections, with file and line in errors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from howdah.profile.override import dotted
 from howdah.profile.source import Document, parse_yaml
 
 _Section = TypeVar("_Section", bound=Section)
-Keys = tuple[str | int, ...]  # of a value in its file
+Keys = tuple[str | int, ...]  # path of a value in its file
 
 
 def yaml_of(file: Path) -> tuple[Any, dict[Keys, str]]:
-    """What a file holds, and the place of each value. Raises ProfileError."""
+    """Return the content of a file, and the place of each value. Raise ProfileError."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
@@ -27,7 +27,7 @@ def yaml_of(file: Path) -> tuple[Any, dict[Keys, str]]:
 
 
 def items_of(file: Path) -> list[tuple[Any, Document, Keys]]:
-    """The items of a file that is a list. Raises ProfileError."""
+    """Return the items of a file that is a list. Raise ProfileError."""
     data, places = yaml_of(file)
     if not isinstance(data, list):
         raise ProfileError("expected a list", where=str(file))
@@ -36,7 +36,7 @@ def items_of(file: Path) -> list[tuple[Any, Document, Keys]]:
 
 
 def section_of(model: type[_Section], data: Any, document: Document, path: Keys) -> _Section:
-    """A section of what stands at ``path``. Raises ProfileError that names the line."""
+    """Return the value at ``path`` as a section. Raise ProfileError with its line."""
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.md: entries by verdict, what differs and why, what fails, and the time it took, and its ten lines for a
-terminal; and ``docs/atlas-verdicts.md``: the entries by their verdicts, and what is unexplained."""
+"""summary.md: entries by verdict, claims that differ or fail and why, and the cost; its ten lines for a terminal; and
+``docs/atlas-verdicts.md``: the entries by their verdicts, and the unexplained claims."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HEADINGS = {
 
 
 def summary(views: list[View], record: Record, problems: list[str], *, quick: bool) -> str:
-    """The summary as Markdown that also reads as plain text."""
+    """Return the summary as Markdown that also reads as plain text."""
     lines = [f"# The {'quick ' if quick else ''}atlas: {len(views)} entries", ""]
     lines += _by_paper(views)
     lines += ["", f"{claims_text(verdicts_of(views))}.", ""]
@@ -60,12 +60,12 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
     return "\n".join(lines) + "\n"
 
 
-_MOST_PAPERS = 9  # each has a line; all claims have the tenth
+_MOST_PAPERS = 9  # papers with a line each; the tenth line counts all claims
 _MOST_PROBLEMS = 3
 
 
 def brief(views: list[View], record: Record, problems: list[str], page: Path, *, quick: bool) -> str:
-    """All claims and those of each paper in ten lines at most, what was made here, what was not made, and the path."""
+    """Return all claims and those of each paper in at most ten lines, then what was made here, problems, the path."""
     papers: dict[str, list[View]] = {view.entry.paper.key: [] for view in views}
     for view in views:
         papers[view.entry.paper.key].append(view)
@@ -108,18 +108,18 @@ Rows = Mapping[str, ClaimRow]  # published claims by profile/claim
 
 
 def verdict_of(entry: Entry, rows: Rows) -> str:
-    """The verdict of an entry by the published claims."""
+    """Return the verdict of an entry by the published claims."""
     central = [rows[name].verdict if name in rows else NOT_RUN for name in entry.section.central]
     return entry_verdict(entry.kind, central)
 
 
 def claims_of(entry: Entry, rows: Rows) -> list[str]:
-    """The verdicts of the published claims of an entry."""
+    """Return the verdicts of the published claims of an entry."""
     return [row.verdict for row in rows.values() if entry.id in row.entries]
 
 
 def verdict_table(catalogue: Catalogue, rows: Rows) -> str:
-    """Everything below ``BEGIN``."""
+    """Return everything below ``BEGIN``."""
     verdicts = words_text(verdict_of(entry, rows) for entry in catalogue.entries)
     parts = [
         "## Every entry\n",
@@ -162,7 +162,7 @@ def _row(cells: list[str]) -> str:
 
 
 def page(text: str) -> str:
-    """The page as it should be, from its text as it is."""
+    """Return the current page, given its present text."""
     head, begin, _ = text.partition(BEGIN)
     if not begin:
         raise HowdahError(f"{PAGE_NAME} lacks the mark above its tables: {BEGIN}")

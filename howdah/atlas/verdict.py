@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the claims of an entry say together."""
+"""The verdict of an entry from those of its claims, and the words for verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from howdah.number import counted
 
 @dataclass(frozen=True)
 class Word:
-    """A verdict as a reader meets it: what it is called, and what that means."""
+    """The name of a verdict for readers, and its meaning."""
 
     word: str
     meaning: str
@@ -20,8 +20,7 @@ class Word:
 
 _NOT_MEASURABLE = "not measurable here"
 
-# The one table of them, in the order in which everything lists them: what holds comes first. The states on
-# the left are those of claims.json.
+# The words for all states of claims.json, in the order of every list: those that hold come first.
 WORDS: dict[str, Word] = {
     "pass": Word("reproduced", "what is claimed was measured"),
     "implemented": Word("implemented", "a definition that the implementation has, as it says of itself"),
@@ -46,18 +45,18 @@ VERDICTS = tuple(WORDS)
 
 
 def word(verdict: str) -> str:
-    """A state of claims.json, or of an entry, as pages call it."""
+    """Return the word of the pages for a state of claims.json, or of an entry."""
     known = WORDS.get(verdict)
     return known.word if known is not None else verdict
 
 
 def sentence(text: str) -> str:
-    """With a capital letter."""
+    """Return the text with a capital first letter."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def count_words(verdicts: Iterable[str]) -> dict[str, int]:
-    """How often each word occurs, in the order of WORDS."""
+    """Return how often each word occurs, in the order of WORDS."""
     found: dict[str, int] = {}
     for verdict, number in count(verdicts).items():
         found[word(verdict)] = found.get(word(verdict), 0) + number
@@ -70,7 +69,7 @@ def words_text(verdicts: Iterable[str]) -> str:
 
 
 def claims_text(verdicts: Collection[str]) -> str:
-    """``6 claims: 5 reproduced, 1 not reproduced``: the sentence with which everything counts them."""
+    """Return ``6 claims: 5 reproduced, 1 not reproduced``, the sentence used wherever claims are counted."""
     return f"{counted(len(verdicts), 'claim')}: {words_text(verdicts) or 'none judged'}"
 
 
@@ -78,9 +77,9 @@ _WORST_FIRST = ("fail", "invalid", "not run", "depends", "differs", "unsupported
 
 
 def entry_verdict(kind: str, central: Sequence[str]) -> str:
-    """The verdict of an entry: that of its central claim, or the worst of them.
+    """Return the verdict of an entry: the worst of the verdicts of its ``central`` claims.
 
-    ``central`` are their verdicts. A definition or a trace without claims has none, and its kind is its verdict.
+    A definition or a trace without claims has its kind as verdict.
     """
     return next(
         (verdict for verdict in _WORST_FIRST if verdict in central), kind if kind != "experiment" else "not run"
@@ -88,7 +87,7 @@ def entry_verdict(kind: str, central: Sequence[str]) -> str:
 
 
 def count(verdicts: Iterable[str]) -> dict[str, int]:
-    """How often each occurs, in the order of VERDICTS, unknown ones last."""
+    """Return how often each verdict occurs, in the order of VERDICTS, unknown ones last."""
     counted = Counter(verdicts)
     known = {verdict: counted.pop(verdict) for verdict in VERDICTS if verdict in counted}
     return known | dict(counted.most_common())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An entry as its page shows it: claims in words, figures drawn, the paths and runs behind them."""
+"""The content of an entry's page: claims in words, drawn figures, and their paths and runs."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ Draw = Callable[[Any, Any], str]  # a figure of a profile and its experiment to 
 
 @dataclass(frozen=True)
 class PointView:
-    """One value of the axes over which a claim is judged."""
+    """One point of the axes over which a claim is judged."""
 
     at: str
     text: str
     verdict: str
-    reverse: bool = False  # whether what is measured is the reverse of the claim
+    reverse: bool = False  # whether the reverse of the claim was measured
 
 
 @dataclass(frozen=True)
 class ControlView:
-    """The claim on the runs of its control. ``found`` is what was measured there, against what, and their ratio."""
+    """The claim on the runs of its control. ``found`` has both measured numbers there and their ratio."""
 
     what: str
     verdict: str
@@ -59,15 +59,15 @@ class UnknownView:
 
 
 def anchor_of(name: str) -> str:
-    """Of ``profile/claim``, on the pages of its entries."""
+    """Return the anchor of ``profile/claim`` on the pages of its entries."""
     return re.sub(r"[^a-z0-9-]+", "-", name.lower())
 
 
 @dataclass(frozen=True)
 class ClaimView:
-    """One claim of claims.json; ``data`` is what it holds there. ``cause`` is why it is not reproduced.
+    """One claim; ``data`` is its row of claims.json. ``cause`` is why it is not reproduced.
 
-    The verdict of a *central* claim is that of its entry.
+    The entry has the verdict of its *central* claim.
     """
 
     profile: str
@@ -81,7 +81,7 @@ class ClaimView:
 
     @property
     def name(self) -> str:
-        """As ``causes.yaml`` names it."""
+        """The claim's name in ``causes.yaml``."""
         return f"{self.profile}/{self.id}"
 
     @property
@@ -94,7 +94,7 @@ class ClaimView:
 
     @property
     def because(self) -> str:
-        """Why it differs, as a sentence: shown only where the control proved it."""
+        """Why it differs, as a sentence: shown only if the control proved it."""
         text = self.data.because.rstrip(".")
         proved = self.control is not None and self.control.verdict == "pass"
         return f"{text[:1].upper()}{text[1:]}." if text and self.verdict == "differs" and proved else ""
@@ -113,7 +113,7 @@ class ClaimView:
 
     @property
     def both_text(self) -> str:
-        """What was measured, and what against, in one line."""
+        """The measured number, and the one it is compared with, in one line."""
         return _both(self.data)
 
     @property
@@ -126,7 +126,7 @@ class ClaimView:
 
     @property
     def unknown(self) -> UnknownView | None:
-        """Where it holds over what the paper leaves open; None where that was not looked at."""
+        """Where it holds over what the paper leaves open; None if that was not examined."""
         found = self.data.unknown
         if found is None:
             return None
@@ -141,14 +141,14 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class ChapterView:
-    """An experiment behind an entry; ``report`` is a link from the site, empty without a report."""
+    """An experiment of an entry; ``report`` is a link from the site, empty without a report."""
 
     name: str
     counts_text: str
     report: str
     command: str
     problem: str
-    published: Published | None = None  # what is shown is not of runs made here
+    published: Published | None = None  # the published results that are shown, if no run was made here
     together: str = ""  # whether all claims hold at one point of what the paper leaves open
 
 
@@ -162,7 +162,7 @@ class SetupView:
 
 @dataclass
 class View:
-    """Everything a page shows of one entry."""
+    """The content of an entry's page."""
 
     entry: Entry
     verdict: str
@@ -179,17 +179,17 @@ class View:
 
     @property
     def only_published(self) -> bool:
-        """Whether there are claims, and no run here from which a figure could be drawn."""
+        """Whether there are claims, but no run here from which a figure could be drawn."""
         return bool(self.chapters) and all(chapter.published for chapter in self.chapters)
 
     @property
     def thumbnail(self) -> Markup:
-        """The first plot of its figures without its words; empty for an entry without a plot."""
+        """The first plot of its figures without its text; empty for an entry without a plot."""
         for figure in self.figures:
             found = _PLOT.search(figure)
             if found:
                 plot = _WORDS.sub("", found[0]).replace('role="img"', 'aria-hidden="true"', 1)
-                return Markup(re.sub(' class="[^"]*"', ' class="chart"', plot, count=1))  # shown at any width
+                return Markup(re.sub(' class="[^"]*"', ' class="chart"', plot, count=1))  # a class for any width
         return Markup("")
 
     @property
@@ -220,7 +220,7 @@ def views(
     quick: bool,
     tell: Progress | None = None,
 ) -> list[View]:
-    """A view of every entry, from what lies on disk. ``site`` is where the pages will be, for links."""
+    """Return a view of every entry, from the files on disk. ``site`` is the directory of the pages, for links."""
     shown = {chapter.name: _chapter(chapter, site, quick=quick) for chapter in chapters}
     setups = {chapter.name: _setup(chapter) for chapter in chapters}
     found = []
@@ -262,7 +262,7 @@ def _figures(chapter: Chapter, entry: Entry, draw: Draw) -> list[str]:
 
 
 def _undrawn(chapter: Chapter, entry: Entry) -> list[str]:
-    """Titles of the figures of an entry whose points are not published."""
+    """Return the titles of an entry's figures whose points are not published."""
     if chapter.shown() is None:
         return []
     stored = chapter.stored()

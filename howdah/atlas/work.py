@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All runs of the atlas as one queue over the machine's cores; then claims and report of each experiment; and
-atlas.json: what making the atlas took, added up over the commands that made it."""
+"""Makes all runs of the atlas as one queue over the machine's cores, then claims and report of each experiment; and
+atlas.json: the cost of the atlas, summed over the commands that made it."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def make(
     sitting: Sitting,
     executor: Executor | None = None,
 ) -> None:
-    """Make every run that is not there yet and fill in ``sitting``; what went wrong goes to the chapters' ``problems``.
+    """Make every missing run and fill in ``sitting``; errors are added to the chapters' ``problems``.
 
-    Where a claim fails then and the paper leaves something open, the runs of that grid follow.
+    If a claim fails then and the paper leaves something open, the runs of that grid follow.
 
     A profile that cannot be prepared or a run that fails does not stop the others; a full disk, which every run would
-    meet, stops the queue. On KeyboardInterrupt whatever has finished is kept and in its experiment's index.
+    meet, stops the queue. On KeyboardInterrupt finished runs are kept and are in their experiment's index.
     """
     start = time.monotonic()
     try:
@@ -63,7 +63,7 @@ def make(
 
 
 def _open_and_failing(chapters: list[Chapter]) -> list[Chapter]:
-    """Those of which a claim fails as the profile is written, and the paper leaves something open: with its grid."""
+    """Return the chapters with a failing claim and something left open, whose profiles now include that grid."""
     found = []
     for chapter in chapters:
         profile = chapter.profile
@@ -100,7 +100,7 @@ def _make(
         outcomes: list[Outcome] = []
 
         def listen(active: list[Work], done: list[Outcome], rest: Rest) -> None:
-            outcomes[:] = done  # an interruption takes the queue's own along
+            outcomes[:] = done  # kept here, as an interruption discards the queue's own list
             display.batch(active, done, rest)
 
         try:
@@ -150,7 +150,7 @@ def _note_problems(prepared: list[tuple[Chapter, Prepared]], outcomes: Iterable[
 
 
 def conclude(chapters: list[Chapter], workers: int, display: Display) -> None:
-    """Judge the claims and write the report of every experiment that is there, ``workers`` at a time."""
+    """Judge the claims and write the report of every existing experiment, ``workers`` at a time."""
     there = [chapter for chapter in chapters if runs_of(chapter.path)]
     with pool(workers) as processes:
         paths = [(chapter.path, chapter.profile.path) for chapter in there]
@@ -170,7 +170,7 @@ def conclude(chapters: list[Chapter], workers: int, display: Display) -> None:
             continue
         known, experiment = chapter.published(), chapter.experiment()
         if experiment is None:
-            continue  # why is among its problems
+            continue  # its problems have the reason
         own = chapter.of_the_machine
         otherwise = known.differing(experiment, judged.claims, own) if known is not None else []
         if otherwise:
@@ -178,7 +178,7 @@ def conclude(chapters: list[Chapter], workers: int, display: Display) -> None:
 
 
 def publish_complete(chapters: list[Chapter], display: Display) -> list[Path]:
-    """Publish what is complete; the files. Report the rest, and leave it as it was."""
+    """Publish complete experiments and return the files. Report the others, and leave their results as they are."""
     files = []
     for chapter in chapters:
         experiment, judged, profile = chapter.experiment(), chapter.judged(), chapter.profile
@@ -204,7 +204,7 @@ FORMAT = 1
 
 @dataclass
 class Sitting:
-    """One command's work: runs it made and found, and its wall time."""
+    """The work of one command: the runs it made and found, and its wall time."""
 
     started: str
     quick: bool
@@ -223,8 +223,7 @@ _OF_A_SITTING = {each.name for each in fields(Sitting)}
 
 @dataclass
 class Record:
-    """Sittings of the quick atlas and of the full one are distinguished: their wall times do not add up to one
-    figure."""
+    """Sittings of the quick and of the full atlas, kept apart: their wall times do not add up."""
 
     sittings: list[Sitting] = field(default_factory=list)
 
@@ -232,7 +231,7 @@ class Record:
         return [sitting for sitting in self.sittings if sitting.quick == quick]
 
     def wall_s(self, *, quick: bool) -> float:
-        """Seconds on the wall of all sittings that made runs, resumed ones included."""
+        """Return the seconds on the wall of all sittings that made runs, including resumed ones."""
         return sum(sitting.wall_s for sitting in self.of(quick=quick) if sitting.made or sitting.failed)
 
     def core_s(self, *, quick: bool) -> float:
@@ -247,7 +246,7 @@ def begin(quick: bool, workers: int) -> Sitting:
 
 
 def read_sittings(path: Path) -> Record:
-    """The record at ``path``; an empty one if the file is missing, or has another format."""
+    """Return the record at ``path``; an empty one if the file is missing, or has another format."""
     try:
         data = read_json(path)
     except (FileNotFoundError, RecordError):

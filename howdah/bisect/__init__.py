@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which commit of a kernel tree broke a claim: ``git bisect`` with a run in virtual time as its test.
+"""Find the commit of a kernel tree that broke a claim: ``git bisect`` with a run in virtual time as its test.
 
-``worktree`` is git, ``trial`` judges one revision, ``session`` puts both together and keeps what has been found.
+``worktree`` wraps git; ``session`` judges revisions and keeps the results.
 """

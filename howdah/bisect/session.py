@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bisection from its first question to its answer, which may be interrupted anywhere and goes on where it was.
+"""A bisection, which can be interrupted at any time and continues where it was.
 
-Of each revision on trial the kernel is built, the profile is run on it, and its claim is judged.
+For each revision tested, the kernel is built, the profile is run on it, and its claim is judged.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _LEAST_FREE_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Unbuilt:
-    """``why`` names the tree's file and line, relative to the tree."""
+    """A kernel that could not be built. ``why`` names file and line relative to the tree."""
 
     why: str
 
 
 def build_revision(tree: Path, progress: Progress, cache: Cache) -> Kernel | Unbuilt:
-    """Build what is checked out in a work tree.
+    """Build the revision that is checked out in a work tree.
 
-    Raises EngineUnavailableError, and HowdahError on a full disk: they say nothing of the revision.
+    Raises EngineUnavailableError, and HowdahError on a full disk: neither says anything about the revision.
     """
     try:
         return build_kernel(str(tree), progress, cache)
@@ -60,7 +60,7 @@ def build_revision(tree: Path, progress: Progress, cache: Cache) -> Kernel | Unb
 
 
 def within(tree: Path, text: str) -> str:
-    """A text that names the tree's files as the repository does: the work tree is howdah's own and goes away."""
+    """The text with the tree's files named relative to the tree, because the work tree is temporary."""
     return text.replace(f"{tree}/", "").replace(str(tree), "the tree")
 
 
@@ -69,19 +69,19 @@ GOOD, BAD, SKIP = "good", "bad", "skip"
 
 @dataclass(frozen=True)
 class Answer:
-    """The verdict on a revision and its reason: the claims in words, or why there can be no verdict."""
+    """The verdict on a revision and its reason: the claims in words, or why there is no verdict."""
 
     verdict: str
     why: str
 
 
-Trial = Callable[[Path], Answer]  # judges what is checked out in a work tree
+Trial = Callable[[Path], Answer]  # judges the revision checked out in a work tree
 
 
 def answer_of(claims: list[ClaimRow]) -> Answer:
-    """Good if all claims pass, bad if one fails; otherwise undecided.
+    """Good if all claims pass, bad if one fails; otherwise skip.
 
-    A claim that *differs* or *depends* fails on this kernel, whatever a control or a grid says of the reason.
+    A claim that *differs* or *depends* also fails on this kernel, whatever a control or grid shows about the reason.
     """
     verdicts = {claim.verdict for claim in claims}
     bad, good = {FAIL, DIFFERS, DEPENDS}, {PASS, IMPLEMENTED}
@@ -101,10 +101,10 @@ def _text(claim: ClaimRow) -> str:
 
 
 class KernelTrial:
-    """Trials of the revisions of one tree, whose objects stay: each build compiles what has changed.
+    """Tests revisions of one tree. Object files are kept, so each build compiles only what has changed.
 
-    Calling it raises EngineUnavailableError and KeyboardInterrupt, and HowdahError on a full disk: they say nothing of
-    the revision. What else goes wrong makes it one to skip.
+    Calling it raises EngineUnavailableError and KeyboardInterrupt, and HowdahError on a full disk: these say nothing
+    about the revision. Any other failure skips the revision.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class KernelTrial:
 
 
 def chosen_claims(profile: Profile, name: str | None) -> list[str]:
-    """The ids of the claims that decide: the one of that name, or all. Raises HowdahError if nothing decides."""
+    """The ids of the claims that decide: the one of that name, or all. Raises UsageError if none decides."""
     known = [claim.id for claim in profile.claims if claim.unsupported is None]
     if name is None and known:
         return known
@@ -172,8 +172,8 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked; a session that was interrupted goes on only for the same. ``text_sha256`` is of the profile's
-    text with its overrides: one that was edited in between is another question."""
+    """The question of a bisection. An interrupted session continues only for an equal one. ``text_sha256`` is of the
+    profile's text with overrides, so an edited profile is another question."""
 
     good: str
     bad: str
@@ -185,7 +185,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Step:
-    """A revision that was tried, and what was found."""
+    """A revision that was tested, and the result."""
 
     revision: str
     subject: str
@@ -195,7 +195,8 @@ class Step:
 
 
 class Session:
-    """``directory`` holds the work tree and session.json; one a repository. ``build_tree`` is where it is built."""
+    """A bisection of one repository. ``directory`` holds the work tree and session.json; ``build_tree`` is where
+    kernels are built."""
 
     def __init__(self, repository: Path, cache: Cache | None = None) -> None:
         cache = cache or Cache()
@@ -210,13 +211,14 @@ class Session:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the session; a second command on the same repository fails."""
+        """Lock the session; a second command on the same repository fails."""
         taken = HowdahError("another howdah is bisecting this repository", where=str(self.worktree.repository))
         with hold_alone(self.directory, taken):
             yield
 
     def open(self, question: Question, say: Say) -> None:
-        """Begin, or go on with the session of the same question. Raises HowdahError where another one is open."""
+        """Begin, or continue the session of an equal question. Raises HowdahError if that of another question is
+        open."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if self.record.exists():
             known = read_json(self.record)
@@ -235,7 +237,7 @@ class Session:
             self.worktree.create(question.good)
 
     def find(self, question: Question, trial: Trial, say: Say) -> Found:
-        """Try both ends, then what git asks for. Raises HowdahError where the ends are not what they are said to be."""
+        """Test both ends, then the revisions that git chooses. Raises HowdahError unless the ends are good and bad."""
         tree = self.worktree
         if not tree.is_bisecting:
             for revision, expected in ((question.good, GOOD), (question.bad, BAD)):
@@ -244,27 +246,27 @@ class Session:
                     tree.check_out(revision)
                     answer = self._try(trial, revision, say, question)
                 if answer.verdict != expected:
-                    self.record.unlink()  # a wrong end is no answer to keep: the person will ask otherwise
+                    self.record.unlink()  # do not keep it: the user will name other ends
                     raise HowdahError(
                         f"{revision[:12]} was named {expected}, and it is {_shown(answer.verdict)}: {answer.why}",
                         where=str(tree.repository),
                         hint="Name other ends, or another claim; docs/nightly.md says how answers are found.",
                     )
-            self._tell_left(tree.begin(question.bad, question.good), say)
+            self._say_remaining(tree.begin(question.bad, question.good), say)
         while not tree.found().is_over:
             revision = tree.head()
             answer = self._known(revision) or self._try(trial, revision, say, question)
-            self._tell_left(tree.mark(answer.verdict), say)
+            self._say_remaining(tree.mark(answer.verdict), say)
         return tree.found()
 
     def close(self) -> None:
-        """Take everything away but what the runs directory and the cache of kernels keep."""
+        """Delete everything except the runs and the cached kernels."""
         self.worktree.remove()
         self.build_tree.remove()
         self.record.unlink(missing_ok=True)
 
     def log(self) -> str:
-        """git's log with what was measured of every revision, as comments: ``git bisect replay`` reads it."""
+        """git's log, which ``git bisect replay`` reads, with each revision's measurements as comments."""
         lines = [f"# {step.revision[:12]} {step.verdict}: {step.why}" for step in self.steps]
         return "\n".join([*lines, self.worktree.log()]) + "\n"
 
@@ -287,7 +289,7 @@ class Session:
         write_json(self.record, {"format": FORMAT, "question": vars(question), "steps": encoded(self.steps)})
 
     @staticmethod
-    def _tell_left(left: str, say: Say) -> None:
+    def _say_remaining(left: str, say: Say) -> None:
         if left:
             say(f"  {left}")
 

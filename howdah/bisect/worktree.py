@@ -19,14 +19,14 @@ from howdah.errors import HowdahError, UsageError
 
 _FIRST_BAD = re.compile(r"^# first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
 _POSSIBLE = re.compile(r"^# possible first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
-_LEFT = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
-# A hook of the user's (post-checkout) is about the user's own work.
+_REMAINING = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
+# Do not run the user's hooks (post-checkout), which are meant for their own work.
 _OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What git bisect knows: the first bad commit, or those of which it cannot tell which, or neither as yet."""
+    """What git bisect knows: the first bad commit, or the candidates among which it cannot decide, or nothing yet."""
 
     first_bad: str | None = None
     candidates: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Found:
 
 
 class Worktree:
-    """The work tree ``path`` of the repository at ``repository``. Methods raise HowdahError with what git said."""
+    """The work tree ``path`` of the repository at ``repository``. Methods raise HowdahError with git's message."""
 
     def __init__(self, repository: Path, path: Path) -> None:
         self.repository = repository
@@ -48,20 +48,20 @@ class Worktree:
         return (self.path / ".git").exists()
 
     def create(self, revision: str) -> None:
-        """Check ``revision`` out at ``path``. A directory that a killed command left there is no work tree and goes."""
+        """Check out ``revision`` at ``path``. Whatever a killed command left there is deleted."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._git_of_user("worktree", "prune")
         self._git_of_user("worktree", "add", "--quiet", "--detach", str(self.path), revision)
 
     def remove(self) -> None:
-        """Take the work tree away, with its bisection; the repository keeps no trace of it."""
+        """Remove the work tree and its bisection; nothing is left in the repository."""
         if self.exists:
             self._git_of_user("worktree", "remove", "--force", str(self.path))
         shutil.rmtree(self.path, ignore_errors=True)
         self._git_of_user("worktree", "prune")
 
     def resolve(self, revision: str) -> str:
-        """The full hash of a commit by any name."""
+        """The full hash of the commit with that name. Raises UsageError for an unknown one."""
         try:
             return self._git_of_user("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         except HowdahError:
@@ -77,34 +77,34 @@ class Worktree:
         return self._git_of_user("log", "-1", "--format=%s", revision)
 
     def between(self, start: str, end: str) -> list[str]:
-        """Hashes of the commits after ``start`` up to ``end``, the oldest first; of merges the first parent alone, so
-        that each is the child of the one before it."""
+        """Hashes of the commits after ``start`` up to ``end``, oldest first. Merges are followed by their first parent
+        only, so each commit is the child of the one before."""
         return self._git_of_user("rev-list", "--first-parent", "--reverse", f"{start}..{end}").split()
 
     def describe(self, revision: str) -> str:
-        """Hash, author, date and message, with the files that it changes."""
+        """Hash, author, date and message of a commit, with the files that it changes."""
         return self._git_of_user("show", "--stat", "--format=medium", "--no-color", revision)
 
     def begin(self, bad: str, good: str) -> str:
-        """Start the bisection: git checks the first revision to test out. Returns what git says is left."""
-        return self._left(self._git("bisect", "start", bad, good))
+        """Start the bisection; git checks out the first revision to test. Return git's text on what is left."""
+        return self._remaining(self._git("bisect", "start", bad, good))
 
     def mark(self, answer: str) -> str:
-        """Answer ``good``, ``bad`` or ``skip`` for what is checked out. Returns what git says is left.
+        """Answer ``good``, ``bad`` or ``skip`` for the current revision. Return git's text on what is left.
 
-        git ends with an error where only skipped revisions are left: ``found`` tells.
+        git fails if only skipped revisions are left; ``found`` then has the candidates.
         """
         done = self._run(self.path, "bisect", answer)
         if done.returncode != 0 and not self.found().is_over:
             raise _failed(done, "bisect")
-        return self._left(done.stdout)
+        return self._remaining(done.stdout)
 
     @property
     def is_bisecting(self) -> bool:
         return self.exists and self._run(self.path, "bisect", "log").returncode == 0
 
     def log(self) -> str:
-        """What ``git bisect replay`` reads."""
+        """The log that ``git bisect replay`` reads."""
         return self._git("bisect", "log")
 
     def found(self) -> Found:
@@ -113,8 +113,8 @@ class Worktree:
         return Found(first[1] if first else None, _POSSIBLE.findall(log))
 
     @staticmethod
-    def _left(said: str) -> str:
-        found = _LEFT.search(said)
+    def _remaining(said: str) -> str:
+        found = _REMAINING.search(said)
         return found[1] if found else ""
 
     def _git(self, *arguments: str) -> str:
@@ -151,7 +151,7 @@ def _failed(done: subprocess.CompletedProcess[str], what: str) -> HowdahError:
 
 
 def find_repository(tree: Path) -> Path:
-    """The directory of the repository (what all its work trees share) that a kernel tree belongs to.
+    """The directory of the repository that a kernel tree belongs to, which all its work trees share.
 
     Raises HowdahError if the tree belongs to no repository.
     """

@@ -74,7 +74,8 @@ class Module:
         if loaded is not None and loaded.programs is not None:
             own["programs"] = loaded.programs
         parameters = {} if loaded is None else loaded.parameters
-        return ModuleOrigin(srcversion=self.srcversion, source=self.source, parameters=parameters, **own)
+        said = {"srcversion": self.srcversion, "source": self.source, "sha256": self.identity}
+        return ModuleOrigin(**said, parameters=parameters, **own)
 
 
 @dataclass(frozen=True)

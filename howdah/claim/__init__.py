@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of an experiment, judged over its runs: claims.json. Apart from howdah/judge, which is about one run: a claim
-that is judged otherwise changes no run's tables, metrics or verdict.
+"""Judge the claims of an experiment over its runs, and write claims.json. Separate from howdah/judge, which judges
+single runs: a change to how claims are judged affects no run's tables, metrics or verdict.
 
-``sample`` takes the numbers from metrics.json, ``comparison`` has the statistics, ``expectation`` judges one point,
+``sample`` takes numbers from metrics.json, ``comparison`` has the statistics, ``expectation`` judges one point, and
 ``claims`` whole claims.
 """

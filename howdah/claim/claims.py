@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""claims.json: every claim of an experiment with its verdict, from the experiment's directory alone."""
+"""claims.json: every claim of an experiment with its verdict, computed from the experiment's directory alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.claim.expectation import bounds
-from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, At, metric_called
+from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, At, metric_named
 from howdah.claim.grid import judge_grid
 from howdah.claim.judging import Judging, expected_text
 from howdah.claim.sample import Field, Made
@@ -35,19 +35,21 @@ from howdah.record.provenance import sha256_text
 from howdah.record.result import brief, load_experiment
 
 
-def decided(claim: ClaimSection, verdict: str, why: str) -> tuple[str, str]:
-    """Verdict and why: what fails and hangs on a contradiction is *unsupported*, for no measurement can decide it."""
+def final_verdict(claim: ClaimSection, verdict: str, why: str) -> tuple[str, str]:
+    """The final verdict and reason. A failed claim that depends on a contradiction in its source is *unsupported*,
+    because no measurement can decide it."""
     if claim.contradiction is None or verdict != FAIL:
         return verdict, why
     return UNSUPPORTED, "; ".join(filter(None, (f"its source contradicts itself: {claim.contradiction}", why)))
 
 
 def judge_claims(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
-    """Judge every claim of an experiment and write claims.json; its content, or None (and no file) without claims.
+    """Judge every claim of an experiment and write claims.json. Return its content, or None (and no file) without
+    claims.
 
-    The claims are those of ``profile``, by default of the profile with which the experiment was run. Raises
-    HowdahError where the directory is not an experiment, or the profile is wrong. A file that says the same already is
-    left as it is, so that a directory that cannot be written can still be judged.
+    The claims come from ``profile``, by default the profile that the experiment was run with. Raises HowdahError if the
+    directory is not an experiment, or the profile is invalid. A file with the same content is not rewritten, so that a
+    read-only directory can be judged.
     """
     result = judged(directory, profile)
     target = directory / CLAIMS_NAME
@@ -59,9 +61,9 @@ def judge_claims(directory: Path, profile: Path | None = None) -> ClaimsFile | N
 
 
 def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
-    """What claims.json has to say, or None without claims; nothing is written."""
-    if profile is None and not _declared(directory)[2].claims:
-        return None  # before any run is read
+    """The content of claims.json, or None without claims; writes nothing."""
+    if profile is None and not _read_experiment(directory)[2].claims:
+        return None  # without reading any run
     field, quick, claims = field_of(directory)
     if profile is not None:
         loaded = load(profile)
@@ -69,7 +71,7 @@ def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
     if not claims:
         return None
     source = None if profile is None else ProfileSource(file=str(profile.resolve()), sha256=sha256_text(loaded.text))
-    found = [_judged(claim, field, quick) for claim in claims]
+    found = [_judge_claim(claim, field, quick) for claim in claims]
     together = judge_grid(claims, found, field, quick)
     for claim, row in zip(claims, found, strict=True):
         row.verdict = as_declared(claim, row.verdict)
@@ -77,14 +79,14 @@ def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
 
 
 def as_declared(claim: ClaimSection, verdict: str) -> str:
-    """The verdict of a claim of its kind: a definition that holds is *implemented*, for nothing was reproduced."""
+    """The verdict for the claim's ``kind``: a definition that holds reproduces nothing, so it is *implemented*."""
     if claim.kind is None or verdict not in (PASS, IMPLEMENTED):
         return PASS if verdict == IMPLEMENTED else verdict
     return IMPLEMENTED
 
 
-def judged_with(directory: Path) -> Path | None:
-    """The profile whose claims claims.json has; None for that of the experiment, or where it has changed since."""
+def claims_profile(directory: Path) -> Path | None:
+    """The profile whose claims are in claims.json; None if it is the experiment's own, or has changed since."""
     found = read_claims_file(directory)
     if found is None or found.profile is None:
         return None
@@ -102,8 +104,8 @@ def _json(file: Path) -> Any:
         return None
 
 
-def _declared(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSections]:
-    """An experiment's index and profile, and what the profile says of the experiment as a whole."""
+def _read_experiment(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSections]:
+    """An experiment's index, its profile, and the profile's sections about the experiment as a whole."""
     index_file = directory / "experiment.json"
     if not index_file.exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(directory))
@@ -113,8 +115,8 @@ def _declared(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSec
 
 
 def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
-    """The runs of an experiment, whether they are those of --quick, and the claims that were made of them."""
-    index, document, sections = _declared(directory)
+    """The runs of an experiment, whether they are those of --quick, and the profile's claims."""
+    index, document, sections = _read_experiment(directory)
     runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
     cells = [Made(cell.run, cell.axes, cell.algorithm, cell.repetition, runs.get(cell.run)) for cell in index.cells]
     axes = {name: [str(value) for value in values] for name, values in index.axes.items()}
@@ -123,7 +125,7 @@ def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
 
 
 def row_of(claim: ClaimSection, verdict: str, why: str, expected: str = "") -> ClaimRow:
-    """A claim in its words, of which nothing was measured."""
+    """A claim's row without any measurement."""
     return ClaimRow(
         id=claim.id,
         entries=claim.entry,
@@ -145,30 +147,30 @@ def row_of(claim: ClaimSection, verdict: str, why: str, expected: str = "") -> C
     )
 
 
-def _judged(claim: ClaimSection, field: Field, quick: bool) -> ClaimRow:
-    """One claim as claims.json has it."""
+def _judge_claim(claim: ClaimSection, field: Field, quick: bool) -> ClaimRow:
+    """Judge one claim; its row in claims.json."""
     row = row_of(claim, UNSUPPORTED, claim.unsupported or "")
     if claim.unsupported is not None:
         return row
     assert claim.value is not None
-    row.expected = _expected(claim, metric_called(claim.value.metric))
+    row.expected = _expected(claim, metric_named(claim.value.metric))
     found = Judging(claim, field, quick).judge()
     row.verdict, row.why, row.runs = found.verdict, found.why, found.runs
     row.measured, row.than, row.comparison = found.measured, found.than, found.comparison
     control = field.controls.get(claim.control or "")
     if found.verdict == FAIL and control is not None and claim.control is not None:
         assert found.measured is not None
-        row.control = _controlled(claim, field, quick, control, found.measured)
+        row.control = _judge_on_control(claim, field, quick, control, found.measured)
         if row.control.verdict == PASS:
             row.verdict = DIFFERS
-    row.verdict, row.why = decided(claim, row.verdict, row.why)
+    row.verdict, row.why = final_verdict(claim, row.verdict, row.why)
     return row
 
 
-def _controlled(
+def _judge_on_control(
     claim: ClaimSection, field: Field, quick: bool, control: ControlSection, failed: MeasuredRow
 ) -> ControlRow:
-    """The same claim on the runs of its control, which must have the points at which the claim failed."""
+    """Judge the claim on the runs of its control, which must include the points at which the claim failed."""
     found = Judging(claim, field, quick, claim.control).judge()
     verdict, why = found.verdict, found.why
     there = {_point_key(point.at, control) for point in (found.measured.points if found.measured else ())}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two samples of one measure compared: the difference and the ratio of their means with 95 % intervals, and ranks."""
+"""Statistics to compare two samples of one measure: difference and ratio with 95 % intervals, rank correlation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from howdah.measure.statistics import statistic, student_quantile
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and its 95 % interval; ``low`` and ``high`` are None without an interval (one value, or values
-    without spread)."""
+    """An estimate and its 95 % interval. ``low`` and ``high`` are None if there is only one value, or no spread."""
 
     value: float
     low: float | None = None
@@ -24,7 +23,7 @@ def paired_difference(pairs: Sequence[tuple[float, float]]) -> Interval:
     """Mean of a - b over pairs, ± t(n-1) s / sqrt(n) of the differences."""
     differences = [a - b for a, b in pairs]
     found = statistic(differences)
-    # Differences that rounding alone tells apart are the same: their size says nothing about that of the values.
+    # Differences that vary only by rounding are equal. Rounding errors scale with the values, not with the differences.
     largest = max(max(abs(a), abs(b)) for a, b in pairs)
     if max(differences) - min(differences) <= 1e-12 * largest:
         return Interval(found.mean)
@@ -33,8 +32,8 @@ def paired_difference(pairs: Sequence[tuple[float, float]]) -> Interval:
 
 
 def welch_difference(first: Sequence[float], second: Sequence[float]) -> Interval:
-    """Difference of the means of two independent samples (Welch 1947): ± t(f) sqrt(s1²/n1 + s2²/n2), the degrees of
-    freedom f after Satterthwaite, rounded down."""
+    """Difference of the means of two independent samples (Welch 1947): ± t(f) sqrt(s1²/n1 + s2²/n2), with
+    Satterthwaite's degrees of freedom f, rounded down."""
     value = statistic(list(first)).mean - statistic(list(second)).mean
     if min(len(first), len(second)) < 2:
         return Interval(value)
@@ -49,9 +48,9 @@ def welch_difference(first: Sequence[float], second: Sequence[float]) -> Interva
 def ratio_of_means(first: Sequence[float], second: Sequence[float], *, paired: bool) -> Interval:
     """Mean of ``first`` over mean of ``second`` with Fieller's (1954) interval.
 
-    The interval is {r : (a - r b)² <= t² var(a - r b)} for the means a and b, with their covariance where the samples
-    are ``paired`` (of the same length, in the same order). It does not exist where b may be 0: then low and high are
-    None, as for one value. Raises ZeroDivisionError where the mean of ``second`` is 0.
+    The interval is {r : (a - r b)² <= t² var(a - r b)} for the means a and b, with their covariance if the samples are
+    ``paired`` (of equal length and order). If b may be 0, the interval does not exist, and low and high are None, as
+    for a single value. Raises ZeroDivisionError if the mean of ``second`` is 0.
     """
     a, b = (math.fsum(sample) / len(sample) for sample in (first, second))
     value = a / b
@@ -92,15 +91,15 @@ def _degrees(parts: list[float], counts: list[int]) -> int:
 
 
 def extremes(mean: float, half_width: float, count: int) -> tuple[float, float]:
-    """Between what any of ``count`` values with this mean and half interval must lie: s (n-1) / sqrt(n) from the mean
-    (Samuelson 1968), which is half_width (n-1) / t(n-1)."""
+    """Bounds on each of ``count`` values with this mean and half interval: they lie within s (n-1) / sqrt(n) of the
+    mean (Samuelson 1968), which is half_width (n-1) / t(n-1)."""
     furthest = half_width * (count - 1) / student_quantile(count - 1)
     return mean - furthest, mean + furthest
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's rank correlation: Pearson's of the ranks, with the mean rank for ties. None where one of both
-    does not vary."""
+    """Spearman's rank correlation: Pearson's correlation of the ranks, with the mean rank for ties. None if either
+    sample is constant."""
     ranks = [_ranks(first), _ranks(second)]
     means = [math.fsum(rank) / len(rank) if rank else 0.0 for rank in ranks]
     centred = [[value - mean for value in rank] for rank, mean in zip(ranks, means, strict=True)]

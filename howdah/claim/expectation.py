@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One expectation against one sample, or two. docs/claims.md fixes what the words mean."""
+"""Judge one expectation against one sample, or two. docs/claims.md defines the words."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ from howdah.profile.claim import ExpectSection, RangeSection
 from howdah.profile.control import axis_key
 from howdah.record.claims import ComparisonRow, TrendRow
 
-MUCH = 2.0  # the ratio from which more is much more
+MUCH = 2.0  # ratio from which "more" is "much more"
 SIMILAR = 0.1
 RANK_CORRELATION = 0.7
 USUAL_TOLERANCE = "10 %"
-# Decimal texts and sums of floats meet at the edge: 0.1 + 0.2 is at most 0.3, and 110 is within 10 % of 100.
+# Relative slack for rounding: 0.1 + 0.2 must be at most 0.3, and 110 within 10 % of 100.
 _ROUNDING = 1e-12
 
 Point = tuple[Any, Sample]  # value of the axis, and the sample there
 
 
 def judge_point(expect: ExpectSection, metric: Metric, at: At, value: Sample, than: Sample | None) -> Finding:
-    """The verdict at one point. A run without the value (``no exit seen``) is a claim not shown: *fail*; if its row
-    says that this machine cannot measure it, *unsupported*."""
+    """The verdict at one point. A run without the value (``no exit seen``) makes the claim *fail*, or *unsupported* if
+    its row says that this machine cannot measure it."""
     samples = [value] if than is None else [value, than]
     note = left_out_text(samples)
     unusable = _unusable(samples, at, value, than, note, counts=expect.counts)
     if unusable is not None:
         return unusable
     if expect.counts:
-        ok, why = _counted(expect, metric, value)
+        ok, why = _judge_share(expect, metric, value)
         extent = statistic(value.numbers()).mean if expect.is_ is None else None
-        return Finding(_word(ok), why, at, value, than, extent, note=note)
+        return Finding(_verdict_of(ok), why, at, value, than, extent, note=note)
     if than is None:
         found = statistic(value.numbers())
         interval = Interval(found.mean, *(found.interval or (None, None)))
         ok, shown = judge_range(expect, metric, interval)
-        # What was measured says the rest; only these look at the interval.
+        # Only above and below need a reason: the measured value explains all others.
         why = ""
         if expect.form in ("above", "below"):
-            why = _alone("" if ok else _by_its_mean(expect, metric, interval, shown), [value])
-        return Finding(_word(ok), why, at, value, extent=found.mean, note=note)
+            why = _note_single_repetition("" if ok else _by_its_mean(expect, metric, interval, shown), [value])
+        return Finding(_verdict_of(ok), why, at, value, extent=found.mean, note=note)
     compared = compare(value, than)
     ok, why = judge_compared(expect, metric, compared)
     extent = compared.ratio.value if expect.ratio is not None and compared.ratio else compared.difference.value
-    return Finding(_word(ok), _alone(why, samples), at, value, than, extent, compared.row, note)
+    return Finding(_verdict_of(ok), _note_single_repetition(why, samples), at, value, than, extent, compared.row, note)
 
 
 def _unusable(
@@ -78,29 +78,30 @@ def _unusable(
     return None
 
 
-def _word(ok: bool) -> str:
+def _verdict_of(ok: bool) -> str:
     return PASS if ok else FAIL
 
 
 def _by_its_mean(expect: RangeSection, metric: Metric, found: Interval, shown: str) -> str:
-    """Why a claim fails whose mean is above or below the bound; empty where the mean is not.
+    """Why ``above`` or ``below`` fails although the mean is beyond the bound; empty if the mean is not.
 
-    A reader may see the extremes of few repetitions, which may be in the range, too. ``shown`` has the interval."""
+    With few repetitions a reader sees their extremes, which may also be in the range. ``shown`` has the interval.
+    """
     if not judge_range(expect, metric, Interval(found.value))[0]:
         return ""
     word, bound = ("above", expect.above) if expect.above is not None else ("below", expect.below)
     return f"the mean is {word} {bound}, the whole 95 % interval is not: {shown}"
 
 
-def _alone(why: str, samples: list[Sample]) -> str:
-    """Say that one repetition has no interval."""
+def _note_single_repetition(why: str, samples: list[Sample]) -> str:
+    """Add to ``why`` that a single repetition has no interval."""
     counts = {len(each.values) for each in samples}
     return "; ".join(filter(None, (why, "n = 1, compared by means"))) if 1 in counts else why
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Two samples: difference and ratio of their means. ``ratio`` is None where the second mean is 0."""
+    """Difference and ratio of the means of two samples. ``ratio`` is None if the second mean is 0."""
 
     first: float
     second: float
@@ -123,7 +124,8 @@ class Compared:
 
 
 def compare(value: Sample, than: Sample) -> Compared:
-    """In pairs of the same repetition where at least two are on both sides, or each has one; else after Welch.
+    """Compare two samples: in pairs of equal repetitions if both sides share at least two, or have just the same one;
+    otherwise after Welch.
 
     Repetitions that only one side has are left out of the pairs.
     """
@@ -194,7 +196,8 @@ def _lies_below(found: Interval, limit: float) -> bool:
 
 
 def judge_range(expect: RangeSection, metric: Metric, found: Interval) -> tuple[bool, str]:
-    """Whether a number is in the range: above and below by its interval, the others by itself."""
+    """Whether a number is in the range, and the number as text. ``above`` and ``below`` test its interval, the others
+    the number itself."""
     shown = number_text(found.value, metric)
     if found.low is not None and found.high is not None:
         shown += f" ({number_text(max(found.low, metric.least), metric)} to {number_text(found.high, metric)})"
@@ -208,7 +211,7 @@ def judge_range(expect: RangeSection, metric: Metric, found: Interval) -> tuple[
 
 
 def bounds(expect: RangeSection, metric: Metric) -> tuple[float | None, float | None]:
-    """The range that is expected, in the unit of metrics.json; None where it has no end."""
+    """The expected range in the unit of metrics.json; None for an open end."""
     if expect.equals is not None:
         middle = metric.read(expect.equals)
         tolerance = metric.read_tolerance(expect.within or USUAL_TOLERANCE, middle)
@@ -219,8 +222,8 @@ def bounds(expect: RangeSection, metric: Metric) -> tuple[float | None, float | 
     return (None if low is None else metric.read(low)), (None if high is None else metric.read(high))
 
 
-def _counted(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool, str]:
-    """Whether enough repetitions have the text, or a number in the range. One that has none does not match."""
+def _judge_share(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool, str]:
+    """Whether enough repetitions have the text, or a number in the range. One without a value does not match."""
     total = len(value.values) + len(value.missing)
     if expect.is_ is not None:
         texts = [str(text) for text in value.values.values()]
@@ -237,24 +240,24 @@ def _counted(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool
 
 
 def in_enough(expect: ExpectSection, share: float) -> bool:
-    """Whether it holds in as large a share of the repetitions as expected."""
+    """Whether ``share`` reaches the expected share of the repetitions."""
     return share >= read_share(expect.in_at_least or "1") - _ROUNDING
 
 
 def judge_trend(
     expect: ExpectSection, metric: Metric, at: At, points: list[Point], order: Callable[[Any], float]
 ) -> Finding:
-    """The trend of the means along an axis, whose values ``order`` turns into numbers.
+    """Judge the trend of the means along an axis; ``order`` maps its values to numbers.
 
     rises: the mean at the largest value is *more* than at the smallest, and Spearman's rank correlation is at least
-    0.7; with ``by`` the ends are that far apart as well; falls: the other way round; flat: every mean is within 10 %
-    of their mean, or within ``within``.
+    0.7; with ``by``, the ends also differ by at least ``by``. falls: the opposite. flat: every mean is within 10 % (or
+    ``within``) of their mean.
     """
     points = sorted(points, key=lambda point: order(point[0]))
     samples = [each for _, each in points]
     note = left_out_text(samples)
     shown = [TrendRow(axis=str(value), mean=_mean(each)) for value, each in points]
-    union = _united(samples)
+    union = _merged_runs(samples)
     unusable = _unusable(samples, at, union, None, note)
     if unusable is not None:
         return Finding(unusable.verdict, unusable.why, at, union, note=note, trend=shown)
@@ -270,11 +273,11 @@ def judge_trend(
         ok = moved and sign * correlation >= RANK_CORRELATION - _ROUNDING and moves_by(expect, means)
         first, last = (statistic_text(statistic(each.numbers()), metric) for each in (samples[0], samples[-1]))
         why = f"from {first} to {last}, rank correlation {correlation:.2f}"
-    return Finding(_word(ok), _alone(why, samples), at, union, note=note, trend=shown)
+    return Finding(_verdict_of(ok), _note_single_repetition(why, samples), at, union, note=note, trend=shown)
 
 
 def judge_ranks(expect: ExpectSection, at: At, points: list[Point]) -> Finding:
-    """Spearman's rank correlation of the means along an axis with the numbers that ``with`` has for its values."""
+    """Judge the rank correlation (Spearman) between the means along an axis and the numbers in ``with``."""
     assert expect.rank_correlation is not None
     samples = [each for _, each in points]
     note = left_out_text(samples)
@@ -283,12 +286,12 @@ def judge_ranks(expect: ExpectSection, at: At, points: list[Point]) -> Finding:
         TrendRow(axis=str(value), mean=_mean(each), other=other)
         for (value, each), other in zip(points, others, strict=True)
     ]
-    union = _united(samples)
+    union = _merged_runs(samples)
     unusable = _unusable(samples, at, union, None, note)
     if unusable is not None:
         return Finding(unusable.verdict, unusable.why, at, union, note=note, trend=shown)
     ok, why = correlated(expect, shown)
-    return Finding(_word(ok), why, at, union, note=note, trend=shown)
+    return Finding(_verdict_of(ok), why, at, union, note=note, trend=shown)
 
 
 def _mean(found: Sample) -> float | None:
@@ -296,12 +299,12 @@ def _mean(found: Sample) -> float | None:
 
 
 def other_number(expect: ExpectSection, value: object) -> float | None:
-    """What ``with`` has for a value of the axis; None if nothing."""
+    """The number that ``with`` gives for a value of the axis, or None."""
     return {axis_key(name): number for name, number in (expect.with_ or {}).items()}.get(axis_key(value))
 
 
 def correlated(expect: ExpectSection, along: Sequence[TrendRow]) -> tuple[bool, str]:
-    """Whether the rank correlation of means and other numbers, which all are there, is in the range."""
+    """Whether the rank correlation of the means and the other numbers is in the range, and a text that says it."""
     assert expect.rank_correlation is not None
     pairs = [(each.other, each.mean) for each in along if each.other is not None and each.mean is not None]
     correlation = spearman([other for other, _ in pairs], [mean for _, mean in pairs])
@@ -312,22 +315,22 @@ def correlated(expect: ExpectSection, along: Sequence[TrendRow]) -> tuple[bool, 
 
 
 def is_flat(expect: ExpectSection, means: Sequence[float]) -> bool:
-    """Whether each of the means along an axis is as near to their mean as expected."""
+    """Whether each mean along an axis is close enough to their common mean."""
     middle = sum(means) / len(means)
     share = SIMILAR if expect.within is None else read_share(expect.within)
     return all(abs(mean - middle) <= share * abs(middle) * (1 + _ROUNDING) for mean in means)
 
 
 def moves_by(expect: ExpectSection, means: Sequence[float]) -> bool:
-    """Whether the ends of a trend are as far apart as ``by`` asks for; true without it."""
+    """Whether the ends of a trend differ by at least ``by``; true without ``by``."""
     if expect.by is None:
         return True
     change = means[-1] - means[0] if expect.trend == "rises" else means[0] - means[-1]
     return change >= read_share(expect.by) * abs(means[0]) * (1 - _ROUNDING)
 
 
-def _united(samples: list[Sample]) -> Sample:
-    """The runs of several points as one sample without values: which runs, and which were left out."""
+def _merged_runs(samples: list[Sample]) -> Sample:
+    """The runs of several points as one sample without values: all runs, and those left out."""
     united = Sample(samples[0].unit if samples else "")
     for each in samples:
         united.runs += each.runs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found at one point of a claim, and how it reads."""
+"""The finding at one point of a claim, and its texts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from howdah.record.claims import ComparisonRow, SampleRow, TrendRow
 from howdah.record.model import Scalar
 
 PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID = "pass", "fail", "differs", "unsupported", "invalid"
-# It holds at some point of what is left open, and nothing shows which is the source's (mechanism.py).
+# It holds at some point of the grid, but nothing shows which one the source used (grid.py).
 DEPENDS = "depends"
-# A definition holds, by what the implementation says of itself.
+# A definition holds, by the implementation's own reports.
 IMPLEMENTED = "implemented"
 At = dict[str, Scalar]  # the value of each axis
-_MOST_LISTED = 5  # different values of repetitions that are named one by one
+_MOST_LISTED = 5  # largest number of different values that a text lists one by one
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict at one point of the sweep. ``extent`` orders points where the largest or smallest counts."""
+    """The verdict at one point of the sweep. ``extent`` is the number by which points are compared if the largest or
+    smallest counts."""
 
     verdict: str
     why: str
@@ -37,13 +38,13 @@ class Finding:
     trend: list[TrendRow] = field(default_factory=list)
 
 
-def metric_called(name: str) -> Metric:
-    """The metric of that name; one that was known when the runs were made and is not now has no unit to show."""
+def metric_named(name: str) -> Metric:
+    """The metric of that name. A metric that has been removed since the runs were made is shown without a unit."""
     return known_metrics().get(name) or Metric(name)
 
 
 def number_text(value: float, metric: Metric) -> str:
-    """A value of metrics.json in the unit that a reader sees: ``95.6 %``, ``12.9 Mbit/s``."""
+    """A value of metrics.json in the unit shown to readers: ``95.6 %``, ``12.9 Mbit/s``."""
     return f"{significant(value * metric.factor)} {metric.shown}".rstrip()
 
 
@@ -64,7 +65,7 @@ def statistic_text(found: Statistic, metric: Metric) -> str:
 
 
 def shares(values: Sequence[str]) -> str:
-    """``ack-train``; ``ack-train 8, loss 2``."""
+    """The texts with their counts: ``ack-train``; ``ack-train 8, loss 2``."""
     counts = counted_texts(values)
     if len(counts) == 1:
         return next(iter(counts))
@@ -72,12 +73,13 @@ def shares(values: Sequence[str]) -> str:
 
 
 def counted_texts(values: Sequence[str]) -> dict[str, int]:
-    """How often each occurs, the most frequent first."""
+    """The number of occurrences of each text, the most frequent first."""
     return {text: values.count(text) for text in sorted(set(values), key=lambda text: (-values.count(text), text))}
 
 
 def numbers_text(values: Sequence[float], metric: Metric) -> str:
-    """``1137 packets, 1241 packets``; ``0 events (9 times)``; of many different ones, the least and the largest."""
+    """The sorted values: ``1137 packets, 1241 packets``; ``0 events (9 times)``. Of many different values, only the
+    smallest and the largest."""
     texts = [number_text(value, metric) for value in sorted(values)]
     different = list(dict.fromkeys(texts))
     if len(different) > _MOST_LISTED:
@@ -87,7 +89,7 @@ def numbers_text(values: Sequence[float], metric: Metric) -> str:
 
 
 def summary(found: Sample, metric: Metric) -> SampleRow:
-    """A sample as claims.json has it."""
+    """A sample as a row of claims.json."""
     result = SampleRow(text="", mean=None, low=None, high=None, n=len(found.values), unit=found.unit)
     if found.missing:
         result.missing = len(found.missing)
@@ -105,7 +107,7 @@ def summary(found: Sample, metric: Metric) -> SampleRow:
 
 
 def missing_text(found: Sample) -> str:
-    """Why there are repetitions without a value; empty if there are none."""
+    """Why some repetitions have no value; empty if all have one."""
     if not found.missing:
         return ""
     reasons = list(dict.fromkeys(found.missing.values()))
@@ -115,7 +117,7 @@ def missing_text(found: Sample) -> str:
 
 
 def left_out_text(samples: Sequence[Sample]) -> str:
-    """``3 of 10 runs left out: 2 invalid, 1 failed``; empty if none was."""
+    """How many runs were left out: ``3 of 10 runs left out: 2 invalid, 1 failed``; empty if none."""
     left = {name: why for each in samples for name, why in each.left_out.items()}
     names = {name for each in samples for name in each.runs}
     if not left:

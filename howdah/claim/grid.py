@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims over the grid of what a source leaves open: where each holds, and whether all hold at one point.
+"""Judge claims over the grid of what a source leaves open: where each holds, and whether all hold at one point.
 
-When a grid of what a source leaves open shows why a claim does not hold, and when it holds there by chance.
+The grid tells a mechanism from chance. It shows a mechanism if both hold:
 
-A grid shows a mechanism if both hold:
-
-1. What is open decides it. At some value of one field the claim holds whatever the others are, or the points at which
-   it holds, two at least, are exactly those with certain values of several fields.
-2. Its reverse, where it has one, is measured at fewer points than the claim.
+1. The open values decide. Either the claim holds at some value of one field, whatever the other fields are. Or it holds
+at two points or more, which are exactly those with certain values of several fields. 2. Its reverse, if it has one, is
+measured at fewer points than the claim itself.
 
 A claim that holds at some point of such a grid *differs*. One that holds at some point of another grid *depends* on
-what is open: nothing shows which of its values the source had. docs/claims.md says the same to readers.
+what is open: nothing shows which values the source used. docs/claims.md explains this to readers.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from howdah.claim.expectation import bounds
-from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED, metric_called
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED, metric_named
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field
 from howdah.metric import RATIO, Metric
@@ -35,9 +33,9 @@ _TRENDS_REVERSED = {"rises": "falls", "falls": "rises"}
 
 
 def reverse_of(claim: ClaimSection) -> ClaimSection | None:
-    """The claim with its direction turned; None where it has none, as ``similar`` and a number by itself."""
+    """The claim with the opposite direction; None if it has no direction, such as ``similar`` or a number."""
     expect = claim.expect
-    reverse = None if expect is None or claim.value is None else _reverse(expect, metric_called(claim.value.metric))
+    reverse = None if expect is None or claim.value is None else _reverse(expect, metric_named(claim.value.metric))
     if reverse is None:
         return None
     return claim.model_copy(update={"expect": ExpectSection.model_validate(reverse)})
@@ -51,27 +49,27 @@ def _reverse(expect: ExpectSection, metric: Metric) -> dict[str, Any] | None:
         trend = _TRENDS_REVERSED.get(expect.trend)
         return {"trend": trend, "over": expect.over} if trend else None
     if expect.ratio is not None:
-        beyond = _beyond(expect.ratio, RATIO, 1.0)
+        beyond = _reverse_side(expect.ratio, RATIO, 1.0)
         return {"ratio": {beyond: "1"}} if beyond else None
     if expect.rank_correlation is not None:
-        turned = {"below": "at_most", "above": "at_least"}.get(_beyond(expect.rank_correlation, RATIO, 0.0))
+        turned = {"below": "at_most", "above": "at_least"}.get(_reverse_side(expect.rank_correlation, RATIO, 0.0))
         return {"rank_correlation": {turned: "0"}, "over": expect.over, "with": expect.with_} if turned else None
     if expect.difference is not None:
-        beyond = _beyond(expect.difference, metric, 0.0)
+        beyond = _reverse_side(expect.difference, metric, 0.0)
         return {"difference": {beyond: f"0 {metric.shown}".strip()}} if beyond else None
     return None
 
 
-def _beyond(expect: RangeSection, metric: Metric, same: float) -> str:
-    """On which side of ``same`` the reverse lies; empty where the range is on both."""
+def _reverse_side(expect: RangeSection, metric: Metric, same: float) -> str:
+    """The side of ``same`` on which the reverse lies; empty if the range covers both sides."""
     low, high = bounds(expect, metric)
     if low is not None and low >= same:
         return "below"
     return "above" if high is not None and high <= same else ""
 
 
-def summed_up(over: Sequence[GridPointRow]) -> GridRow:
-    """Where a claim holds of the points at which it was judged, in words; how often it does, and its reverse."""
+def summarise_grid(over: Sequence[GridPointRow]) -> GridRow:
+    """How often a claim and its reverse hold on the points at which it was judged, and, in words, where it holds."""
     holding = [point.at for point in over if point.verdict == PASS]
     reverse = sum(bool(point.reverse) for point in over)
     everywhere = [point.at for point in over]
@@ -94,14 +92,14 @@ def summed_up(over: Sequence[GridPointRow]) -> GridRow:
 
 
 def verdict_over(summed: GridRow) -> str:
-    """The verdict of a claim that fails as its profile is written, by its grid."""
+    """The verdict, by its grid, of a claim that fails with the profile as written."""
     if not summed.holds:
         return FAIL
     return DIFFERS if summed.mechanism else DEPENDS
 
 
 def _decides(holding: Sequence[At], everywhere: Sequence[At]) -> bool:
-    """Whether values of what is open say where it holds (rule 1)."""
+    """Whether open values determine where the claim holds (rule 1 above)."""
     for name in everywhere[0]:
         for value in {at[name] for at in holding}:
             if all(at in holding for at in everywhere if at[name] == value):
@@ -110,12 +108,13 @@ def _decides(holding: Sequence[At], everywhere: Sequence[At]) -> bool:
 
 
 def _is_product(holding: Sequence[At]) -> bool:
-    """Whether these points are all combinations of the values that occur in them."""
+    """Whether the points are all combinations of the values that occur in them."""
     return math.prod(len({at[name] for at in holding}) for name in holding[0]) == len(holding)
 
 
 def _where(holding: Sequence[At], everywhere: Sequence[At]) -> str:
-    """``where path-rate is 90 or 95 Mbit/s and buffer is 100 packets``; the first such point if that is not all."""
+    """Where a claim holds: ``where path-rate is 90 or 95 Mbit/s and buffer is 100 packets``; only an example if that is
+    not exact."""
     if not holding:
         return ""
     names = list(everywhere[0])
@@ -128,11 +127,11 @@ def _where(holding: Sequence[At], everywhere: Sequence[At]) -> str:
 
 
 def judge_grid(claims: Sequence[ClaimSection], rows: Sequence[ClaimRow], field: Field, quick: bool) -> OpenRow | None:
-    """Judge over the grid each claim that fails as the profile is written.
+    """Judge over the grid each claim that fails with the profile as written.
 
-    Its row gets ``unknown``; where it holds somewhere, its verdict is what the grid shows (mechanism.py).
+    Set ``unknown`` in its row, and, if it holds at some point, replace its verdict by that of the grid (rules above).
 
-    Returns what is open, and the point at which all claims hold; None where nothing is open.
+    Return what is open, and the point at which all claims hold; None if nothing is open.
     """
     if field.unknowns is None:
         return None
@@ -151,23 +150,26 @@ def judge_grid(claims: Sequence[ClaimSection], rows: Sequence[ClaimRow], field: 
     verdicts: dict[str, dict[str, str]] = {}
     for claim, row in zip(claims, rows, strict=True):
         if row.verdict in (UNSUPPORTED, DIFFERS):
-            continue  # a control explains what differs, everywhere on the grid
-        over = [_judged(claim, field, quick, default, row), *(_judged(claim, field, quick, point) for point in points)]
+            continue  # a control explains it at every point
+        over = [
+            _judge_at(claim, field, quick, default, row),
+            *(_judge_at(claim, field, quick, point) for point in points),
+        ]
         verdicts[claim.id] = {_key(each.at): each.verdict for each in over}
         judged_at = [each for each in over if each.verdict != UNSUPPORTED]
         if row.verdict == FAIL and len(judged_at) > 1:
-            row.unknown = summed_up(judged_at)
+            row.unknown = summarise_grid(judged_at)
             row.verdict = verdict_over(row.unknown)
     if points and verdicts:
-        _put_together(found, [default, *points], verdicts)
+        _find_common_point(found, [default, *points], verdicts)
     return found
 
 
-def _put_together(found: OpenRow, points: list[GridPoint], over: dict[str, dict[str, str]]) -> None:
-    """Say the point at which all claims hold; without one that at which most do.
+def _find_common_point(found: OpenRow, points: list[GridPoint], over: dict[str, dict[str, str]]) -> None:
+    """Set the point at which all claims hold, or else the point at which most do.
 
-    A claim that could not be judged at each of the points takes no part: where it has no verdict, nothing is known of
-    all claims together. Such are the claims on runs that the grid leaves out (``unknown.at``) and on controls.
+    Claims that were not judged at every point are left out, because nothing is known of all claims together where one
+    has no verdict. These are claims on runs that the grid excludes (``unknown.at``), and on controls.
     """
     verdicts = {name: each for name, each in over.items() if UNSUPPORTED not in each.values()}
     left_out = len(over) - len(verdicts)
@@ -191,10 +193,10 @@ def _put_together(found: OpenRow, points: list[GridPoint], over: dict[str, dict[
         found.text += f"; {claims} not judged at every point"
 
 
-def _judged(
+def _judge_at(
     claim: ClaimSection, field: Field, quick: bool, point: GridPoint, row: ClaimRow | None = None
 ) -> GridPointRow:
-    """What a claim found at a point of the grid, and whether its reverse holds there; ``row`` of the default."""
+    """Judge a claim and its reverse at a point of the grid. ``row`` is the claim's row if that is the default."""
     label = None if row is not None else point.label
     found: Judged = row if row is not None else Judging(claim, field, quick, unknown=label).judge()
     text = found.measured.text if found.measured else found.why

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One claim over the ordinary runs of an experiment, over those of a control, or at a point of what is unknown."""
+"""Judge one claim over the ordinary runs of an experiment, the runs of a control, or those of a grid point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from howdah.claim.finding import (
     UNSUPPORTED,
     At,
     Finding,
-    metric_called,
+    metric_named,
     missing_text,
     number_text,
     summary,
@@ -32,8 +32,8 @@ from howdah.record.table import point_text
 
 
 def expected_text(claim: ClaimSection) -> str:
-    """``870 ± 10 %``; ``much more than at algorithm = standard``; ``ack-train in all of the repetitions``; ``0 packets
-    in at least 90 % of the repetitions``; ``rises with path.buffer``."""
+    """The expectation in words: ``870 ± 10 %``; ``much more than at algorithm = standard``; ``ack-train in all of the
+    repetitions``; ``0 packets in at least 90 % of the repetitions``; ``rises with path.buffer``."""
     expect = claim.expect
     assert expect is not None
     text = ""
@@ -84,14 +84,14 @@ def range_text(expect: RangeSection) -> str:
 
 
 def _one_range_text(claim: ClaimSection, expect: RangeSection) -> str:
-    """A range for the value of each repetition; of a single number that number alone: ``0 packets``."""
+    """A range for single repetitions; just the number if the range is one number: ``0 packets``."""
     assert claim.value is not None
-    low, high = bounds(expect, metric_called(claim.value.metric))
+    low, high = bounds(expect, metric_named(claim.value.metric))
     return expect.equals if expect.equals is not None and low == high else range_text(expect)
 
 
 def than_text(claim: ClaimSection) -> str:
-    """What tells the other side from the first: ``algorithm = standard``, ``flow second``."""
+    """How the other side differs from the first: ``algorithm = standard``, ``flow second``."""
     than = claim.than
     assert than is not None
     parts = [than.metric] if than.metric is not None else []
@@ -109,8 +109,8 @@ _WORST_FIRST = (FAIL, INVALID, UNSUPPORTED, PASS)
 
 
 @dataclass(frozen=True)
-class FoundOfClaim:
-    """What was found of a claim over some runs; ``runs`` are their names."""
+class ClaimResult:
+    """The result of judging a claim over some runs; ``runs`` are their names."""
 
     verdict: str
     why: str
@@ -121,19 +121,19 @@ class FoundOfClaim:
 
 
 class Judging:
-    """One claim over the ordinary runs, over those of a control, or over those of a point of the grid."""
+    """Judges one claim over the ordinary runs, the runs of a control, or those of a grid point."""
 
     def __init__(
         self, claim: ClaimSection, field: Field, quick: bool, control: str | None = None, unknown: str | None = None
     ) -> None:
         assert claim.expect is not None and claim.value is not None
         self.claim, self.field, self.quick, self.control, self.unknown = claim, field, quick, control, unknown
-        self.metric = metric_called(claim.value.metric)
+        self.metric = metric_named(claim.value.metric)
         self.expect = claim.expect
         self.value, self.than = completed(claim)
         self.used: dict[str, None] = {}
 
-    def judge(self) -> FoundOfClaim:
+    def judge(self) -> ClaimResult:
         points, left_out = self._points()
         try:
             findings = [each for each in map(self._finding, points) if each is not None]
@@ -141,7 +141,7 @@ class Judging:
             return self._result(INVALID, str(error), [], None)
         if not findings:
             return self._result(UNSUPPORTED, _LEFT_OUT_QUICK if self.quick else _LEFT_OUT, [], None)
-        verdict, why, chosen = self._held(findings)
+        verdict, why, chosen = self._over_points(findings)
         missing = left_out + len(points) - len(findings)
         notes = [why, *dict.fromkeys(each.note for each in findings if each.note and each.note != why)]
         if missing:
@@ -150,16 +150,16 @@ class Judging:
         return self._result(verdict, "; ".join(filter(None, notes)), findings, chosen)
 
     def _points(self) -> tuple[list[At], int]:
-        """Every combination of the values of ``each`` that was run, and how many of the profile were not."""
+        """Every combination of the values of ``each`` that was run, and how many of the profile's were not."""
         values: list[list[At]] = []
         for axis in self.claim.each:
             here = self.field.values(axis, self.control, self.unknown)
-            # A control that replaces the axis has one point for all of its values.
+            # A control that sets the axis has a single point instead of its values.
             values.append([{axis: value} for value in here] or [{}])
         points = [
             dict(itertools.chain.from_iterable(each.items() for each in some)) for some in itertools.product(*values)
         ]
-        if self._elsewhere:
+        if self._is_variant:
             return points, 0
         full = 1
         for axis in self.claim.each:
@@ -171,12 +171,12 @@ class Judging:
         return {**point, **more, **selector.at, **{axis: name for axis, name in own.items() if name is not None}}
 
     @property
-    def _elsewhere(self) -> bool:
-        """Whether these runs are not those of the profile as it is written, which may lack points."""
+    def _is_variant(self) -> bool:
+        """Whether the runs are those of a control or grid point, which may lack points of the profile."""
         return self.control is not None or self.unknown is not None
 
     def _sample(self, selector: SelectorSection, at: At) -> Sample | None:
-        """The sample at a point; None where the experiment has no run of it."""
+        """The sample at a point; None if the experiment has no run there."""
         runs = self.field.at(at)
         if not runs:
             return None
@@ -184,7 +184,7 @@ class Judging:
         return sample(runs, selector)
 
     def missing(self, point: At) -> str:
-        """Why runs at a point have no value; empty where all that count have one."""
+        """Why runs at a point have no value; empty if all runs that count have one."""
         sides = [self._sample(side, self._at(side, point)) for side in (self.value, self.than) if side is not None]
         return next((missing_text(each) for each in sides if each is not None and each.missing), "")
 
@@ -212,22 +212,22 @@ class Judging:
         if len(along) < (2 if self.expect.trend else LEAST_RANKS):
             return None
         if self.expect.rank_correlation and len({other_number(self.expect, value) for value, _ in along}) < 2:
-            return None  # of what was made the other numbers are all the same, and have no order
+            return None  # the other numbers of these points are all equal, so they have no order
         if self.expect.trend:
             trend = judge_trend(self.expect, self.metric, point, along, axis_order([value for value, _ in along]))
         else:
             trend = judge_ranks(self.expect, point, along)
-        absent = len(wanted) - len(along) if not self._elsewhere else 0
+        absent = len(wanted) - len(along) if not self._is_variant else 0
         if absent > 0:
             left = f"without {absent} of {absent + len(along)} values of {axis}"
             trend = replace(trend, note="; ".join(filter(None, (trend.note, left))))
         return trend
 
-    def _held(self, findings: list[Finding]) -> tuple[str, str, Finding]:
-        """The verdict over the points, why, and the point that decides it."""
+    def _over_points(self, findings: list[Finding]) -> tuple[str, str, Finding]:
+        """The verdict over all points, the reason, and the point that decides it."""
         hold = self.claim.hold
         if hold in ("max", "min", "mean"):
-            chosen = self._reduced(findings)
+            chosen = self._over_reduced(findings)
             at = _at_text(chosen.at) if chosen.why and hold != "mean" and len(findings) > 1 else ""
             return chosen.verdict, f"{chosen.why}{at}", chosen
         verdicts = [each.verdict for each in findings]
@@ -247,7 +247,7 @@ class Judging:
                 why += f":{f' {chosen.why}' if chosen.why else ''}{_at_text(chosen.at)}"
         return verdict, why, chosen
 
-    def _reduced(self, findings: list[Finding]) -> Finding:
+    def _over_reduced(self, findings: list[Finding]) -> Finding:
         unusable = [each for each in findings if each.extent is None]
         if unusable:
             return next((each for each in unusable if each.verdict == INVALID), unusable[0])
@@ -258,23 +258,23 @@ class Judging:
         pick: Callable[..., Finding] = max if self.claim.hold == "max" else min
         return pick(findings, key=lambda each: each.extent)
 
-    def _result(self, verdict: str, why: str, findings: list[Finding], chosen: Finding | None) -> FoundOfClaim:
+    def _result(self, verdict: str, why: str, findings: list[Finding], chosen: Finding | None) -> ClaimResult:
         if chosen is None:
-            return FoundOfClaim(verdict, why, list(self.used))
+            return ClaimResult(verdict, why, list(self.used))
         measured, than = self._measured(findings, chosen), None
         if chosen.than is not None and self.than is not None:
-            than = summary(chosen.than, metric_called(self.than.metric))
+            than = summary(chosen.than, metric_named(self.than.metric))
             than.text = f"{than.text} ({than_text(self.claim)})"
             if len(findings) > 1 and self.claim.hold == "all" and verdict == PASS:
-                than.text = than_text(self.claim)  # the points have the numbers
+                than.text = than_text(self.claim)  # the rows of the points have the numbers
         why = "" if why == measured.text else why
-        return FoundOfClaim(verdict, why, list(self.used), measured, than, chosen.comparison)
+        return ClaimResult(verdict, why, list(self.used), measured, than, chosen.comparison)
 
     def _measured(self, findings: list[Finding], chosen: Finding) -> MeasuredRow:
         points = []
         for each in findings:
-            other = summary(each.than, metric_called(self.than.metric)) if each.than and self.than else None
-            shown = _set(self._shown(each))
+            other = summary(each.than, metric_named(self.than.metric)) if each.than and self.than else None
+            shown = _set_fields(self._shown(each))
             found = {"verdict": each.verdict, "why": each.why, "than": other, "comparison": each.comparison}
             points.append(PointRow(**{"at": each.at, **shown, **found}))
         deciding = self._shown(chosen)
@@ -284,7 +284,7 @@ class Judging:
             deciding.text += f" at {len(points)} points"
         elif len(findings) > 1 and self.claim.hold != "mean":
             deciding.text += _at_text(chosen.at)
-        return MeasuredRow(**_set(deciding), points=points)
+        return MeasuredRow(**_set_fields(deciding), points=points)
 
     def _shown(self, finding: Finding) -> SampleRow:
         shown = summary(finding.value, self.metric)
@@ -293,8 +293,8 @@ class Judging:
         return shown
 
 
-def _set(row: SampleRow) -> dict[str, Any]:
-    """What of a row is set, for one that has more."""
+def _set_fields(row: SampleRow) -> dict[str, Any]:
+    """The fields of a row that are set, to copy them into a row with more fields."""
     return {name: getattr(row, name) for name in row.model_fields_set}
 
 
@@ -303,7 +303,7 @@ def _at_text(at: At) -> str:
 
 
 def pooled(samples: Sequence[Sample]) -> Sample:
-    """The mean over the points within each repetition; a repetition that a point lacks is in none."""
+    """The mean over the points, within each repetition. Repetitions that any point lacks are left out."""
     found = Sample(samples[0].unit)
     for each in samples:
         found.runs += each.runs
@@ -316,7 +316,7 @@ def pooled(samples: Sequence[Sample]) -> Sample:
 
 
 def axis_order(values: Sequence[Any]) -> Callable[[Any], float]:
-    """What puts an axis' values in order: their size where all are quantities of one kind, else as they are written."""
+    """A sort key for an axis' values: their size if all are quantities of one kind, otherwise the written order."""
     for read in (_number, parse_duration, parse_rate, parse_size, _bdp, _packets, parse_ratio):
         try:
             sizes = {str(value): float(read(value)) for value in values}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers a claim is about: one of each repetition at one point of the sweep, from metrics.json of its run."""
+"""The numbers that a claim is about: one per repetition at one point of the sweep, from the runs' metrics.json."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _TAKE: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "mean": lambda values: math.fsum(values) / len(values),
 }
-_OWN_AXES = (CONTROL_AXIS, UNKNOWN_AXIS, TRAFFIC_AXIS)  # a run that has one of these is no point of the sweep
+_OWN_AXES = (CONTROL_AXIS, UNKNOWN_AXIS, TRAFFIC_AXIS)  # axes of runs outside the ordinary sweep
 
 
 class SelectionError(Exception):
-    """A selector does not name one number of a run."""
+    """A selector does not name exactly one number of a run."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """A run that the experiment asks for; ``run`` is None while it has not been made."""
+    """A run of the experiment's list; ``run`` is None if it has not been made."""
 
     name: str
     axes: dict[str, Scalar]
@@ -43,8 +43,8 @@ class Made:
 
 @dataclass(frozen=True)
 class Field:
-    """All runs of an experiment, what its profile says in fields of one value, its controls, its axes with all
-    their values, also those that were left out, and what its source leaves open."""
+    """All runs of an experiment; its profile, for fields that are not swept; its controls and unknowns; and its axes
+    with all their values, including those left out."""
 
     runs: list[Made]
     document: Document
@@ -53,11 +53,11 @@ class Field:
     unknowns: UnknownsSection | None = None
 
     def at(self, point: Mapping[str, Scalar]) -> list[Made]:
-        """The runs at a point: its axes with their values; an axis that is not named is not looked at."""
+        """The runs with these axis values; other axes may have any value."""
         return [made for made in self.runs if self._is_at(made, point)]
 
     def values(self, axis: str, control: str | None, unknown: str | None = None) -> list[str]:
-        """The values of an axis in the ordinary runs, or in those of a control or of a point of the grid, in order."""
+        """The values of an axis, in order, in the ordinary runs, or in those of a control or grid point."""
         own = (control, unknown)
         here = [made.axes for made in self.runs if (made.axes.get(CONTROL_AXIS), made.axes.get(UNKNOWN_AXIS)) == own]
         return list(dict.fromkeys(str(axes[axis]) for axes in here if axis in axes))
@@ -75,16 +75,16 @@ class Field:
         control = made.axes.get(CONTROL_AXIS)
         changed = self.controls[str(control)].set if control in self.controls else ()
         if axis in {canonical(self.document.data, name) for name in changed}:
-            return True  # the control's value stands for all of the axis'
+            return True  # the control's value replaces all values of the axis
         written = made.algorithm if axis == ALGORITHM else field_value(self.document.data, axis)
         return axis_key(written) == axis_key(wanted)
 
 
 @dataclass
 class Sample:
-    """One number, or text, a repetition. ``missing`` are reasons of valid runs without one, ``unsupported`` those of
-    them whose row says that this machine cannot measure it; ``left_out`` the names of runs that do not count, with why;
-    ``runs`` all that were asked for."""
+    """One number, or text, per repetition. ``missing`` gives the reason for each valid run without a value;
+    ``unsupported`` are those of them that this machine cannot measure. ``left_out`` are runs that do not count, with
+    the reason; ``runs`` are all runs that were asked for."""
 
     unit: str = ""
     values: dict[int, float | str] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Sample:
 
     @property
     def enough(self) -> bool:
-        """Whether at least half of its runs count, and one does."""
+        """Whether at least one run, and at least half of the runs, count."""
         counted = len(self.runs) - len(self.left_out)
         return counted > 0 and 2 * counted >= len(self.runs)
 
@@ -104,7 +104,7 @@ class Sample:
 
 
 def sample(runs: Iterable[Made], selector: SelectorSection) -> Sample:
-    """The value that ``selector`` names in each of these runs. Raises SelectionError."""
+    """The value that ``selector`` names, for each of the runs. Raises SelectionError."""
     found = Sample()
     for made in runs:
         found.runs.append(made.name)
@@ -123,7 +123,7 @@ def sample(runs: Iterable[Made], selector: SelectorSection) -> Sample:
 
 
 def select(run: Run, selector: SelectorSection) -> tuple[float | str | None, str, str]:
-    """The value, its unit, and why it is missing. Raises SelectionError where it is not clear which is meant."""
+    """The value, its unit, and the reason if it is missing. Raises SelectionError if the selector is ambiguous."""
     rows = [row for row in run.metrics if row.metric == selector.metric]
     rows += run.connections().of(selector.metric).rows()
     chosen = _rows(run, rows, selector)
@@ -165,7 +165,7 @@ def _rows(run: Run, rows: list[MetricRow], selector: SelectorSection) -> list[Me
 
 
 def _only(rows: list[MetricRow], metric: str) -> list[MetricRow]:
-    """The row that is meant where no flow is named: that of the run, else of the only group, else of the only flow."""
+    """The row meant if no flow is named: the run's own, else that of the only group, else that of the only flow."""
     whole = [row for row in rows if row.flow is None and row.group is None]
     groups = [row for row in rows if row.flow is None and row.group is not None]
     flows = [row for row in rows if row.flow is not None]

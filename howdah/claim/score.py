@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores of runs from 0 to 100 after transperf, against the thresholds of ``reports/scores.yaml``.
+"""Scores of runs from 0 to 100, after transperf, with the thresholds of ``reports/scores.yaml``.
 
-A score of a run is that of its worst flow. A score of a variant (an algorithm at a point of a sweep) is the median over
-its repetitions that count.
+A run's score is that of its worst flow. The score of a variant (an algorithm at a point of a sweep) is the median over
+the repetitions that count.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ UNKNOWN: Final = "unknown"
 ScoreVerdict = Literal["pass", "fail", "unknown"]
 Name = Literal["tput", "rtt_med", "lock_on_bw", "loss_avoid", "fairness", "convergence_fairness"]
 _SHALLOW_PACKETS, _SHALLOW_BDP = 3, 0.1
-_ROUNDING = 1e-9  # a score of 100 need not be the last bit of it
+_ROUNDING = 1e-9  # tolerance for rounding, so that 100 passes a threshold of 100
 _BUCKET_MS = 1000
 
 
 class ThresholdSection(Section):
-    """``least`` is what passes. ``source`` says who asks for it."""
+    """Scores of at least ``least`` pass. ``source`` is its origin; ``flows`` and ``buffer`` are conditions."""
 
     least: Annotated[float, Field(strict=False, ge=0, le=100)]
     source: str = Field(min_length=1)
@@ -51,7 +51,7 @@ class ThresholdSection(Section):
 
 
 class ScoreSection(Section):
-    """A score and its thresholds, the last of which whose conditions hold counts."""
+    """A score and its thresholds. The last threshold whose conditions hold applies."""
 
     score: Name
     meaning: str
@@ -62,14 +62,14 @@ class ScoreSection(Section):
 
 
 class ThresholdFile(Section):
-    """The whole file."""
+    """The contents of a file of thresholds."""
 
     convergence_s: Annotated[float, Field(strict=False, ge=0)]
     scores: list[ScoreSection] = Field(min_length=1)
 
 
 class Score(FilePart):
-    """A score of a variant. ``values`` are those of its repetitions; ``why`` says why there is no verdict."""
+    """A score of a variant. ``values`` are the scores of its repetitions; ``why`` is the reason for no verdict."""
 
     experiment: str
     kernel: str
@@ -85,7 +85,7 @@ class Score(FilePart):
 
 
 def read_thresholds(file: Path = THRESHOLDS) -> ThresholdFile:
-    """Raises ProfileError that names file and line."""
+    """Read a file of thresholds. Raises ProfileError, which names file and line."""
     data, places = parse_yaml(read_text(file, "file of thresholds"), str(file))
     try:
         return ThresholdFile.model_validate(data)
@@ -98,7 +98,7 @@ def read_thresholds(file: Path = THRESHOLDS) -> ThresholdFile:
 
 
 def measured_flows(plan: Plan) -> list[Flow]:
-    """Those that the experiment is about: neither background nor one of a group of connections."""
+    """The flows that the experiment is about: neither background nor part of a group."""
     return [flow for flow in plan.flows if flow.role == "measured" and flow.group is None]
 
 
@@ -152,7 +152,7 @@ def _judged(value: float | None, least: float | None, runs: int, counting: int) 
 
 
 def run_scores(run: Run, convergence_s: float) -> dict[str, float]:
-    """Those that the run has data for."""
+    """The scores for which the run has data, by name."""
     plan = run.plan
     if plan is None:
         return {}
@@ -191,7 +191,7 @@ def _scaled(value: float | None, factor: float = 100.0) -> float | None:
 
 
 def _worst(flows: Iterable[Flow], score: Callable[[Flow], float | None]) -> float | None:
-    """Of all flows; None where one of them has none, which may be the worst."""
+    """The lowest score of all flows; None if any flow has none, because that one may be the worst."""
     values = [score(flow) for flow in flows]
     known = [value for value in values if value is not None]
     return min(known) if known and len(known) == len(values) else None
@@ -214,7 +214,7 @@ def _loss_score(run: Run, plan: Plan, flow: Flow, series: Series | None) -> floa
 
 
 def _fairness(flows: list[Flow], acked: dict[int, Series], convergence_s: float) -> Iterator[float]:
-    """Jain's index in each second in which all flows are active, from ``convergence_s`` after the last start."""
+    """Jain's index in each second in which all flows are active, beginning ``convergence_s`` after the last start."""
     if not flows or any(flow.id not in acked for flow in flows):
         return
     begin = max(flow.start_us for flow in flows) // 1000 + round(convergence_s * 1000)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connects a client to a running scheduler, or to a cluster started for one command.
-
-Such a cluster is started here, on other machines over SSH, or as jobs of SLURM.
+"""Connect a client to a running scheduler, or to a cluster started for one command: on this machine, on other machines
+over SSH, or as SLURM jobs.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from howdah.publish.guard import LOOPBACK, is_loopback, refusal
 ADDRESS = f"{LOOPBACK}:0"
 _SCHEDULER, _WORKER = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
 _ROUTES = list(dask.config.get(_SCHEDULER))
-# Dask opens a port for them in every process, whether anybody asks for a dashboard or not.
+# Without this, Dask opens a port for pages in every process, even without a dashboard.
 NO_PAGES: dict[str, list[str]] = {_SCHEDULER: [], _WORKER: []}
 PAGES: dict[str, list[str]] = {_SCHEDULER: _ROUTES}
 
@@ -51,11 +50,11 @@ def guard(scheduler: Any) -> None:
     application.find_handler = find_handler
 
 
-_PYTHON = f"env PYTHONSAFEPATH=1 {shlex.quote(sys.executable)}"  # Dask puts it into a line for a shell
+_PYTHON = f"env PYTHONSAFEPATH=1 {shlex.quote(sys.executable)}"  # Dask inserts it into a shell command
 
 
 def ssh_cluster(file: Path, security: Security | None) -> Any:
-    """Start the scheduler on the first host, and a worker on each with a run for each of its cores."""
+    """Start the scheduler on the first host, and on each host a worker with one thread per core."""
     hosts = read_hosts(file)
     try:
         import asyncssh  # noqa: F401
@@ -67,14 +66,14 @@ def ssh_cluster(file: Path, security: Security | None) -> Any:
         require_tls(address or host, security)
     scheduler: dict[str, object] = {"dashboard": False, "dashboard_address": ADDRESS, "port": 0, "preload": [HELD]}
     if addresses[hosts[0]] is not None:
-        scheduler["host"] = addresses[hosts[0]]  # else Dask listens on every address
+        scheduler["host"] = addresses[hosts[0]]  # otherwise Dask listens on every address
     if security is not None:
         scheduler["protocol"] = "tls://"
     workers: dict[str, object] = {"dashboard_address": ADDRESS, "preload_nanny": [HELD], "memory_limit": 0}
     if (address := _common(addresses)) is not None:
         workers["host"] = address
     try:
-        with dask.config.set(_certificates(security)):  # what is started is given this configuration
+        with dask.config.set(_certificates(security)):  # the started processes inherit this configuration
             return SSHCluster(
                 [hosts[0], *hosts],
                 connect_options={},  # ~/.ssh/config has users, ports and keys
@@ -92,7 +91,7 @@ def ssh_cluster(file: Path, security: Security | None) -> Any:
 
 
 def explain_ssh(error: Exception) -> str:
-    """Unwrap the connection's error from Dask's."""
+    """Return the message of the connection's error, which Dask wraps."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -100,7 +99,7 @@ def explain_ssh(error: Exception) -> str:
 
 
 def _certificates(security: Security | None) -> dict[str, str | bool]:
-    """Dask's configuration of certificates, which are at the same path on every host."""
+    """Return Dask's configuration of certificates, which are at the same path on every host."""
     if security is None:
         return {}
     settings: dict[str, str | bool] = {"distributed.comm.require-encryption": True}
@@ -112,8 +111,8 @@ def _certificates(security: Security | None) -> dict[str, str | bool]:
 
 
 def _addresses(hosts: list[str]) -> dict[str, str | None]:
-    """The address at which others reach each host; None for a name that only SSH knows, or for this machine's loopback
-    while other hosts are elsewhere."""
+    """Map each host to the address at which others reach it. None: only SSH knows the name, or it is this machine's
+    loopback while other hosts are remote."""
     found: dict[str, str | None] = {}
     for host in hosts:
         found[host] = None
@@ -125,14 +124,14 @@ def _addresses(hosts: list[str]) -> dict[str, str | None]:
 
 
 def _common(addresses: dict[str, str | None]) -> str | None:
-    """The one address for all workers, which get the same options; it fits them only on loopback."""
+    """Return the address for all workers, which get the same options, if that is loopback; else None."""
     found = set(addresses.values())
     only = found.pop() if len(found) == 1 else None
     return only if only is not None and is_loopback(only) else None
 
 
 def read_hosts(file: Path) -> list[str]:
-    """Read one host a line; text after # is a comment. Raises HowdahError for an empty list."""
+    """Read a file with one host per line; text after # is a comment. Raise HowdahError for an empty list."""
     lines = read_text(file, "list of hosts").splitlines()
     hosts = [host for line in lines if (host := line.partition("#")[0].strip())]
     if not hosts:
@@ -141,7 +140,7 @@ def read_hosts(file: Path) -> list[str]:
 
 
 def slurm_cluster(file: Path, security: Security | None) -> Any:
-    """Submit as many jobs as ``jobs`` of the file says; its other settings are those of dask_jobqueue.SLURMCluster."""
+    """Submit as many jobs as ``jobs`` in the file says. Its other settings go to dask_jobqueue.SLURMCluster."""
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError as error:
@@ -161,7 +160,7 @@ def slurm_cluster(file: Path, security: Security | None) -> Any:
 
 
 def read_settings(file: Path) -> dict[str, Any]:
-    """A YAML file with one mapping. Raises HowdahError."""
+    """Read a YAML file with one mapping. Raise HowdahError for anything else."""
     value, _places = parse_yaml(read_text(file, "file of settings"), str(file))
     if not isinstance(value, dict):
         raise HowdahError("this is not a mapping of settings", where=str(file))
@@ -169,10 +168,10 @@ def read_settings(file: Path) -> dict[str, Any]:
 
 
 _CONNECT_S = 20
-# Of Dask, in all its processes. The client gives a lost worker's runs to others: it waits for those that may be
-# finished, and the scheduler would not. What scheduler and workers log of what came holds packed runs. Of a task that
-# raises (worker.MadeError) the scheduler learns no duration, and it holds on to every task whose duration it does not
-# know: it is told the one that it would assume.
+# Settings of all Dask processes. allowed-failures: the client, not the scheduler, gives a lost worker's runs to others,
+# because it waits for those that may be finished. low-level-log-length: logged messages keep packed runs in memory.
+# default-task-durations: the scheduler learns no duration from a task that raises (worker.MadeError), and keeps every
+# task of unknown duration; 500 ms is what it would assume.
 SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.admin.low-level-log-length": 20,
@@ -183,8 +182,8 @@ SETTINGS = {
 
 @contextmanager
 def connected(place: Place, tell: Tell) -> Iterator[Client]:
-    """Yield a client. Raises HowdahError if the scheduler does not answer or no cluster can start."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is told in our own words
+    """Yield a connected client. Raise HowdahError if the scheduler does not answer or no cluster can start."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # howdah reports what matters itself
     security = security_of(place.tls)
     with ExitStack() as stack:
         address: Any = place.scheduler
@@ -237,7 +236,8 @@ def _started(place: Place, security: Any) -> Iterator[Any]:
 
 
 def security_of(directory: Path | None) -> Any:
-    """Dask's settings for certificates in a directory (howdah/cluster/reach.py); None without one."""
+    """Return Dask's settings for the certificates in a directory (howdah/cluster/reach.py), or None without a
+    directory."""
     if directory is None:
         return None
     files = {name: directory / name for name in (AUTHORITY, CERTIFICATE, KEY)}

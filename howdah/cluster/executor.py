@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes runs on the workers of a Dask cluster, and submits them again if a worker is lost."""
+"""Make runs on the workers of a Dask cluster, and submit them again if a worker is lost."""
 
 from __future__ import annotations
 
@@ -31,23 +31,25 @@ from howdah.errors import HowdahError
 from howdah.work.experiment import LEAST_FREE_BYTES
 from howdah.work.job import Job, Outcome, Rest, Work
 
-_MOST_ATTEMPTS = 20  # of a run whose worker is lost each time
-_ATTEMPTS_AT_FAILED = 3  # a guest that a machine killed lives elsewhere; one that dies by itself dies again
-_STALLED_AFTER_S = 60.0  # a worker that makes a run says so each second
-_RESULT_LIMIT_S = 60.0  # until a result that Dask has must be here
-_HELD_S = 30.0  # a run whose worker was lost may be finished there: that long it is waited for, before it is made again
-_FULL_LIMIT_S = 60.0  # all workers may lack room for so long
-_QUEUED = 2  # runs that wait on the scheduler for each run in progress, so that no worker waits for the client
+_MOST_ATTEMPTS = 20  # attempts of a run whose worker is lost each time
+_ATTEMPTS_AT_FAILED = 3  # attempts of a run whose guest dies: one killed by its machine may survive elsewhere
+_STALLED_AFTER_S = (
+    60.0  # a worker is lost after so long without a message; while it makes a run it sends one each second
+)
+_RESULT_LIMIT_S = 60.0  # to receive a result that Dask has
+_HELD_S = 30.0  # to wait for a lost worker, which may have finished its run, before repeating the run
+_FULL_LIMIT_S = 60.0  # to wait while the disks of all workers are full
+_QUEUED = 2  # runs queued on the scheduler per run in progress, so that no worker waits for the client
 Tell = Callable[[str], None]
 
 
 @dataclass
 class _Given:
-    """A job that was handed out, the run of its key so far, and the workers that may make it (None: all).
+    """A job that was handed out, its current attempt, and the workers that may make it (``may``; None: all).
 
-    ``attempt`` gives each attempt a new key of Dask's. ``lost`` counts attempts whose worker was lost, ``died`` those
-    whose guest died while the worker went on. ``store`` is that of the worker that has the job, and ``held_until`` the
-    time until which the client waits for that worker and what it may have finished.
+    ``attempt`` numbers the attempts, each of which has its own Dask key. ``lost`` counts attempts whose worker was
+    lost, ``died`` those whose guest died while the worker survived. ``store`` is that of the worker that has the job;
+    until ``held_until`` the client waits for that worker and for a run that it may have finished.
     """
 
     job: Job
@@ -61,14 +63,12 @@ class _Given:
     store: str = ""
     held_until: float = 0.0
     heard: float = field(default_factory=time.monotonic)
-    others: list[Job] = field(default_factory=list)  # of other experiments, with the same key
+    others: list[Job] = field(default_factory=list)  # jobs of other experiments with the same key
 
 
 class ClusterExecutor:
-    """Makes runs through a connected client. ``tell`` reports changes of workers; ``runs`` is the directory for its
-    numbers.
-
-    ``shared`` is the store where workers put finished runs.
+    """Makes runs through a connected client. ``tell`` reports changes of workers; ``runs`` is the directory for the
+    numbers of ``Tally``; ``shared`` is the store where workers put finished runs.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class ClusterExecutor:
         self._tally = Tally(runs)
         self._shared = shared
         self._publisher = Publisher(client, shared, self._tally.sweep, again=again)
-        self._problems: set[str] = set()  # of workers with that store, each told once
-        self._known: set[str] = set()  # addresses of workers that were ready before, in this batch or another one
-        self._hope = time.monotonic()  # when there was a worker last that is not refused
+        self._problems: set[str] = set()  # problems of workers with the shared store, each reported once
+        self._known: set[str] = set()  # addresses of workers that were ready earlier, in any batch
+        self._hope = time.monotonic()  # the last time with a worker that is not refused
 
     @property
     def workers(self) -> Workers:
@@ -116,7 +116,7 @@ class ClusterExecutor:
         bundles = []
         plans: dict[str, list[Any]] = {}
         for job in jobs:
-            with suppress(HowdahError):  # told when the job is given
+            with suppress(HowdahError):  # give() reports the error
                 _portable(job).check_portable(job.cell.plan)
                 plans.setdefault(job.cell.plan.engine, []).append(job.cell.plan)
         for name, own in plans.items():
@@ -125,7 +125,7 @@ class ClusterExecutor:
             bundles.append(engine.bundle(own, lambda _what, _done, _total: None))
             self._bundles[name] = identity(bundles[-1])
             agents = [each.directory for key, each in bundles[-1].pieces.items() if key.startswith("agent/")]
-            self._publisher.agents.update(zip([name], agents, strict=False))  # none where no kernel builds
+            self._publisher.agents.update(zip([name], agents, strict=False))  # no agent without a built kernel
         self._publisher.paths |= {job.experiment.path for job in jobs}
         self._asked = {job.cell.key for job in jobs} if total is None else None
         stored = self._shared.keys() if self._shared is not None else set()
@@ -134,7 +134,7 @@ class ClusterExecutor:
         load = Load(bundles, self._cache)
         self._workers = Workers(self.client, load, lambda what, about: self._told.put((what, about)), self._sending)
 
-    # Giving
+    # Giving jobs
 
     def has_room(self) -> bool:
         now = time.monotonic()
@@ -154,7 +154,7 @@ class ClusterExecutor:
             self._submit(given, at=next((each.address for each in self.workers.ready if key in each.making), None))
 
     def _submit(self, given: _Given, *, at: str | None = None) -> None:
-        """Submit a job to any ready worker, or to the one at an address."""
+        """Submit a job to any ready worker, or only to the one at ``at``."""
         cell = given.job.cell
         store = self._shared.url if self._shared is not None else None
         order = Order.of(cell, self._bundles[cell.plan.engine], again=self.again, store=store)
@@ -162,7 +162,7 @@ class ClusterExecutor:
         ready = frozenset(each.address for each in members if each.ready)
         given.future, given.held_until = None, 0.0
         if not ready:
-            return  # until there is one (_watch)
+            return  # _watch() submits it when a worker is ready
         given.may = frozenset([at]) if at is not None else ready if len(ready) < len(members) else None
         given.attempt += 1
         given.work, given.worker, given.store, given.heard = None, "", "", time.monotonic()
@@ -173,14 +173,14 @@ class ClusterExecutor:
             workers=sorted(given.may) if given.may else None,
             pure=False,
         )
-        fire_and_forget(given.future)  # it goes on while the client is away
+        fire_and_forget(given.future)  # it continues while no client is connected
         attempt = given.attempt
         given.future.add_done_callback(lambda future: self._told.put(("done", (cell.key, attempt, future))))
 
     def _event(self, event: tuple[float, dict[str, Any]]) -> None:
         self._told.put(("event", RunProgress.heard(event[1])))
 
-    # Waiting
+    # Waiting for outcomes
 
     def wait(self, timeout_s: float) -> list[Outcome]:
         outcomes: list[Outcome] = []
@@ -208,19 +208,19 @@ class ClusterExecutor:
         elif what == "refused":
             self._tell(f"worker {_name(about)} is not used: {about.refused}")
         elif what == "ready":
-            if about.address not in self._known:  # a search has dozens of batches
+            if about.address not in self._known:  # report it once, although a search has dozens of batches
                 self._known.add(about.address)
                 self._tell(f"worker {_name(about)}, {about.slots} at a time, is ready after {about.seconds:.1f} s")
             self._let_go(about)
 
     def _let_go(self, member: Member) -> None:
-        """Hand out again what a returned worker had begun and not finished; to the same worker if it still makes it."""
+        """Submit the unfinished runs of a worker that returned; to the same worker if it is still making them."""
         for given in list(self._given.values()):
             key = given.job.cell.key
             if given.held_until and given.store == member.store:
                 self._submit(given, at=member.address if key in member.making else None)
             elif key in member.making and given.future is not None and given.worker != member.address:
-                # It was given to another one while this one was away, or this one makes it for a command before this.
+                # The job went to another worker while this one was away, or an earlier command gave it to this one.
                 self.client.cancel([given.future], force=True)
                 if given.worker:
                     with suppress(HowdahError):
@@ -244,13 +244,13 @@ class ClusterExecutor:
             result = _said(future)
         except KilledWorker as error:
             if given is not None and attempt == given.attempt:
-                given.store = self.workers.store_of(error.last_worker.address)  # it may have begun it unheard
+                given.store = self.workers.store_of(error.last_worker.address)  # it may have begun without a message
             return self._again(given, attempt, "its workers were lost", hold=True)
         except (CancelledError, TimeoutError, OSError) as error:
             return self._again(given, attempt, str(error) or type(error).__name__, hold=True)
         except Exception as error:  # noqa: BLE001 - whatever was raised on a worker
             return self._ended(given, HowdahError(f"a worker failed: {type(error).__name__}: {error}"))
-        future.release()  # the scheduler has the packed run until then
+        future.release()  # lets the scheduler drop the packed run
         if isinstance(result, Delivery):
             if given is not None:
                 return self._published(given, result)
@@ -259,7 +259,7 @@ class ClusterExecutor:
             return self._failed(given, attempt, result)
         elif given is not None:
             self.workers.forget(result.worker)
-            given.lost -= 1  # it was not begun
+            given.lost -= 1  # the run had not begun
             return self._again(given, attempt, "")
         return []
 
@@ -274,7 +274,7 @@ class ClusterExecutor:
         return self._ended(given, HowdahError(failure.error, where=failure.where or failure.host, hint=failure.hint))
 
     def _again(self, given: _Given | None, attempt: int, why: str, *, hold: bool = False) -> list[Outcome]:
-        """Hand out again a job whose worker was lost; with ``hold`` wait first if it may have begun."""
+        """Submit a job again whose worker was lost. With ``hold``, wait first for a run that may have been finished."""
         if given is None or attempt != given.attempt:
             return []
         given.lost += 1
@@ -299,16 +299,16 @@ class ClusterExecutor:
         del self._given[given.job.cell.key]
         return [Outcome(job, error=error, worker=given.worker) for job in (given.job, *given.others)]
 
-    # Publishing
+    # Publishing runs
 
     def _take_unfetched(self, delivery: Delivery) -> list[Outcome]:
         """Take a run that a worker finished while no client was connected."""
         key = delivery.made.key
         given = self._given.get(key)
         if given is not None and self._publisher.fits(delivery.made, given.job):
-            if given.future is not None:  # also of one that waits to be begun
+            if given.future is not None:  # even if it has not begun
                 self.client.cancel([given.future], force=True)
-            if given.worker not in ("", delivery.worker):  # it was finished, and was being made once more
+            if given.worker not in ("", delivery.worker):  # another worker is repeating the finished run
                 with suppress(HowdahError):
                     call(self.client, given.worker, worker.abandon, [key], limit_s=5.0)
             return self._published(given, delivery)
@@ -330,10 +330,10 @@ class ClusterExecutor:
         del self._given[given.job.cell.key]
         return outcomes
 
-    # Watching
+    # Watching workers
 
     def _watch(self, outcomes: list[Outcome]) -> None:
-        """Watch for lost or silent workers, and for a cluster without any."""
+        """Detect lost or silent workers. Raise HowdahError if no worker can be used."""
         members = {each.address: each for each in self.workers.members}
         hopeless = bool(members) and all(each.refused for each in members.values())
         if not hopeless:
@@ -355,11 +355,11 @@ class ClusterExecutor:
 
     def kill(self) -> None:
         if isinstance(sys.exc_info()[1], DetachedError):
-            return  # what was given goes on, and is there when the command is given again
+            return  # the runs continue; the repeated command takes them
         futures = [each.future for each in self._given.values() if each.future is not None]
         keys = list(self._given)
         self._given.clear()
-        with suppress(Exception):  # whatever the connection is like: the command ends
+        with suppress(Exception):  # the command ends even if the connection is broken
             self.client.cancel(futures, force=True)
         for member in self.workers.ready if self._workers else []:
             with suppress(HowdahError, RuntimeError):
@@ -374,7 +374,7 @@ class ClusterExecutor:
 
 
 def _said(future: Future) -> Delivery | Failure | Unready:
-    """The answer of a worker. A made run arrives as an exception, but is not raised: the traceback would hold the
+    """Return a worker's answer. A made run arrives as an exception that is not raised: its traceback would hold the
     future, and with it the packed run, until Python collects cycles."""
     error = future.exception(timeout=_RESULT_LIMIT_S)
     if isinstance(error, worker.MadeError):
@@ -384,7 +384,7 @@ def _said(future: Future) -> Delivery | Failure | Unready:
 
 
 def _portable(job: Job) -> Portable:
-    """Check the engine. Raises HowdahError if only this machine can make its runs."""
+    """Return the job's engine. Raise HowdahError if only this machine can make its runs."""
     engine = find_engine(job.cell.plan.engine)
     if not isinstance(engine, Portable):
         raise HowdahError(

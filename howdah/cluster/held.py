@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Dask preload that ends processes started over SSH when their connection ends.
 
-Without it a killed command leaves scheduler and workers on every host, because a process without a terminal gets no
+Without it, killing a command would leave scheduler and workers on every host: a process without a terminal gets no
 SIGHUP when its connection ends.
 """
 
@@ -16,7 +16,7 @@ NAME = "howdah.cluster.held"
 
 
 def dask_setup(_service: Any) -> None:
-    """Called by Dask in a scheduler, a nanny or a worker."""
+    """Start the watch. Dask calls this in a scheduler, nanny or worker."""
     threading.Thread(target=_until_let_go, name="howdah held", daemon=True).start()
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packed pieces on their way into the cache of a worker.
+"""Packed pieces while a worker receives them into its cache.
 
-Each transfer has a file of its own that has no name. Two transfers of one piece never meet, neither in one process nor
-in two that share a cache. The kernel removes what a killed process had of one.
+Each transfer has its own unnamed file, so two transfers of one piece never meet, neither in one process nor in two that
+share a cache. If a process is killed, the kernel removes its files.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from io import BufferedRandom
 from howdah.build.packed_piece import PackedPiece
 from howdah.cluster.store import Store
 
-_SILENT_S = 600.0  # a sender that says nothing for so long is gone
+_SILENT_S = 600.0  # a sender silent for this long is lost
 
 
 @dataclass
 class _Transfer:
-    """``heard`` is when its last chunk was here, on the monotonic clock."""
+    """A transfer. ``heard`` is the time of its last chunk on the monotonic clock."""
 
     sha256: str
     file: BufferedRandom
@@ -29,17 +29,17 @@ class _Transfer:
 
 
 class Incoming:
-    """What one process receives. Chunks of different transfers may come at once, from any thread."""
+    """The transfers that one process receives. Chunks of different transfers may arrive at once, from any thread."""
 
     def __init__(self) -> None:
-        self._transfers: dict[str, _Transfer] = {}  # those that wait for their next chunk
+        self._transfers: dict[str, _Transfer] = {}  # transfers that wait for their next chunk
         self._lock = threading.Lock()
 
     def take(self, store: Store, packed_piece: PackedPiece, transfer: str, offset: int, chunk: bytes) -> int:
-        """Take a chunk of a transfer; the last one has the piece checked, unpacked and kept.
+        """Take a chunk of a transfer. After the last one, check, unpack and keep the piece.
 
-        Returns the offset at which the sender goes on: 0 where this transfer is not known (any more), the size where
-        the piece is here, whoever sent it. Raises HowdahError and OSError; nothing is left of the transfer then.
+        Return the offset at which the sender continues: 0 for an unknown transfer, the size if the piece is here, no
+        matter who sent it. On HowdahError and OSError nothing is left of the transfer.
         """
         silent_since = time.monotonic() - _SILENT_S
         self._drop(lambda each: each.heard < silent_since)
@@ -64,7 +64,7 @@ class Incoming:
         return packed_piece.size
 
     def _write(self, store: Store, packed_piece: PackedPiece, found: _Transfer, offset: int, chunk: bytes) -> int:
-        """The offset that the file has reached. A chunk that was here already is not written again."""
+        """Write a chunk unless the file already has it, and return the offset that the file has reached."""
         if found.file.tell() == offset:
             found.file.write(chunk)
         reached = found.file.tell()

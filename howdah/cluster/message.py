@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What client and workers tell each other.
+"""Messages between client and workers.
 
-Dask pickles all of these but two, which cross as dictionaries: ``About``, because the other side may be of another
-version, and ``RunProgress``, because Dask's events are JSON.
+Dask pickles all but two, which are sent as dictionaries: ``About``, because the other side may have another version of
+howdah, and ``RunProgress``, because Dask's events are JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from howdah.work.experiment import PlannedRun
 
 @dataclass(frozen=True)
 class About:
-    """A worker. ``store`` is the same for all that share what was sent; ``making`` has the keys of its runs."""
+    """A worker's description. Workers with the same ``store`` share received pieces; ``making`` has the keys of its
+    runs."""
 
     agent: str
     analysis: str
@@ -41,8 +42,8 @@ class About:
 class WantedBundle:
     """What an engine needs for runs (howdah/engine/engine_bundle.py).
 
-    ``programs`` are files of its pieces that the machine's own C library starts. A worker with the client's own cache
-    has the pieces as built, by the names in ``own``; any other has ``packed_pieces``.
+    ``programs`` are files of its pieces that run with the machine's own C library. A worker that shares the client's
+    cache has the pieces as built, by the names in ``own``; any other worker has ``packed_pieces``.
     """
 
     id: str
@@ -55,7 +56,7 @@ class WantedBundle:
 
 @dataclass(frozen=True)
 class Order:
-    """A run to be made. ``plan`` is JSON, ``bundle`` an ``id``, ``store`` the URL of a shared store."""
+    """A run to make. ``plan`` is JSON, ``bundle`` the ``id`` of a WantedBundle, ``store`` the URL of a shared store."""
 
     key: str
     name: str
@@ -86,8 +87,8 @@ class Order:
 class MadeRun:
     """A run that was made and packed, as stores keep it.
 
-    ``failed``: its guest died. ``sha256`` and ``pack_bytes`` are the pack's, ``results_sha256`` that of measures and
-    verdict. ``host`` made it, as far as the store says.
+    ``failed``: its guest died. ``sha256`` and ``pack_bytes`` are those of the pack, ``results_sha256`` covers measures
+    and verdict. ``host`` is the machine that made it, if the store records that.
     """
 
     key: str
@@ -107,7 +108,7 @@ class MadeRun:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Raises ValueError for what is no such run."""
+        """Parse a run. Raise ValueError for anything else."""
         try:
             return decoded(cls, json.loads(text))
         except (TypeError, AttributeError) as error:
@@ -116,9 +117,9 @@ class MadeRun:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A run that was made, and where its pack is: here, in the shared store (``stored``), or with the ``worker``.
+    """A run that was made, and where its pack is: in ``pack``, in the shared store (``stored``), or on the ``worker``.
 
-    ``not_stored`` says why it is not in the shared store.
+    ``not_stored`` is the reason why it is not in the shared store.
     """
 
     made: MadeRun
@@ -131,7 +132,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that could not be made. ``killed``: its process ended without a word."""
+    """A run that could not be made. ``killed``: its process ended without a message."""
 
     key: str
     worker: str
@@ -146,7 +147,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Unready:
-    """The worker lacks the bundle of the run."""
+    """The worker lacks the run's bundle."""
 
     key: str
     worker: str
@@ -154,7 +155,7 @@ class Unready:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """A run that a worker makes. Without ``phase`` it has just begun."""
+    """Progress of a run on a worker. Without ``phase`` it has just begun."""
 
     key: str
     worker: str
@@ -164,7 +165,7 @@ class RunProgress:
 
     @classmethod
     def heard(cls, told: Mapping[str, Any]) -> Self:
-        """Of what anybody may have said on the topic."""
+        """Read an event of the topic, which anyone may have sent: ignore unknown fields, fill in missing ones."""
         known = {each.name for each in fields(cls)}
         return cls(**{"key": "", "worker": "", **{name: told[name] for name in known & told.keys()}})
 
@@ -177,7 +178,7 @@ class WorkerUnreachableError(HowdahError):
 
 
 def call(client: Client, address: str, function: Callable[..., Any], *arguments: Any, limit_s: float = LIMIT_S) -> Any:
-    """Return what the function returns. Raises WorkerUnreachableError, or HowdahError if the function raised."""
+    """Call a function on a worker and return its result. Raise WorkerUnreachableError, or HowdahError if it failed."""
 
     async def ask() -> Any:
         request = client.rpc(address).run(function=dumps(function), args=dumps(arguments), kwargs=dumps({}), wait=True)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the executor of a place, and remembers a command that left a cluster at work.
+"""Open the executor of a place, and store the command while its cluster works, for ``howdah attach``.
 
-``howdah attach`` repeats it. Imports Dask only for a cluster, because it is an optional extra.
-
-A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them. Each stored command has an
-HMAC with a key in the user's cache, because a runs directory may come from elsewhere and a command may do anything.
+Imports Dask only for a cluster, because it is an optional extra. If the terminal closes (SIGHUP), the runs that were
+handed out continue; Ctrl-C ends them. A stored command has an HMAC with a key in the user's cache, because a runs
+directory may come from elsewhere and a command can do anything.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _CODE = "code"
 
 @contextmanager
 def attachable(runs: Path, scheduler: str) -> Iterator[None]:
-    """Store the command beside its runs until it succeeds."""
+    """Store the command next to its runs until it succeeds."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         raise DetachedError
@@ -54,9 +53,9 @@ def attachable(runs: Path, scheduler: str) -> Iterator[None]:
 
 
 def attached(runs: Path) -> tuple[list[str], Path]:
-    """Arguments and directory of the stored command.
+    """Return arguments and directory of the stored command.
 
-    Raises HowdahError if it is missing, or was not given by this user.
+    Raise HowdahError if it is missing, still running, or was not stored by this user.
     """
     try:
         found = read_json(runs / _FILE)
@@ -87,9 +86,9 @@ def _content(kept: dict[str, Any]) -> bytes:
 def executor_at(
     place: Place, tell: Tell, *, runs: Path | None = None, again: bool = False
 ) -> Iterator[Executor | None]:
-    """The executor at a place; None stands for this machine. The command and its numbers are stored in ``runs``.
+    """Yield the executor of a place; None means this machine. The command and its numbers are stored in ``runs``.
 
-    Raises HowdahError if the cluster cannot be reached or started.
+    Raise HowdahError if the cluster cannot be reached or started.
     """
     if place.scheduler is None and place.kind is None:
         yield None
@@ -108,7 +107,7 @@ def executor_at(
 
 @contextmanager
 def needs_dask() -> Iterator[None]:
-    """Guard imports that need Dask. Raises HowdahError if it is not installed."""
+    """Guard imports of Dask: raise HowdahError if it is not installed."""
     try:
         yield
     except ImportError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads from a command's options where its runs are made: on this machine, or by the workers of a Dask cluster."""
+"""Parse from a command's options where its runs are made: on this machine, or by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Tell = Callable[[str], None]
 
 
 class DetachedError(KeyboardInterrupt):
-    """The terminal is gone: the command ends and the cluster goes on."""
+    """The terminal has closed: the command ends and the cluster goes on."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """``scheduler`` is an address; ``kind`` and ``argument`` say what to start instead. Without either, it is this
-    machine.
+    """Where runs are made: by the cluster of ``scheduler``, an address, or by a cluster to start of this ``kind`` and
+    ``argument``. Without either it is this machine.
 
-    ``store`` is the URL of a place where workers put finished runs.
+    ``store`` is the URL of a store where workers put finished runs.
     """
 
     scheduler: str | None = None
@@ -37,7 +37,7 @@ class Place:
 
 
 def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = None, store: str | None = None) -> Place:
-    """From options, or from the environment where there are none. Raises UsageError for what names no place."""
+    """Parse the options, with defaults from the environment. Raise UsageError for invalid options."""
     named = os.environ.get(TLS_VARIABLE)
     certificates = tls or (Path(named) if named else None)
     if scheduler is not None and cluster is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves runs that workers made to their final directories. Only the client names runs, so a key has one result."""
+"""Move runs that workers made to their final directories. Only the client does so, so a key has one result."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from howdah.work.job import Job, Outcome
 
 
 class Publisher:
-    """``shared`` is where workers put finished runs, ``numbers`` those of the sweep.
+    """Publishes runs. ``shared`` is the store where workers put finished runs, ``numbers`` those of the sweep.
 
-    ``agents`` has the agent's directory of each engine, ``in_store`` the keys that may be in ``shared``, and
-    ``paths`` are the directories of the experiments. Published runs are not kept in memory.
+    ``agents`` has the agent's directory of each engine, ``in_store`` the keys that may be in ``shared``, ``paths`` the
+    directories of the experiments. Published runs are not kept in memory.
     """
 
     def __init__(self, client: Client, shared: SharedStore | None, numbers: SweepNumbers, *, again: bool) -> None:
@@ -40,7 +40,7 @@ class Publisher:
         self._fetched: dict[str, list[str]] = {}
 
     def stored(self, job: Job) -> Delivery | None:
-        """Fetch a run from the shared store. Raises HowdahError if it has two results."""
+        """Find a job's run in the shared store. Raise HowdahError if the store has two different results."""
         key = job.cell.key
         if self._shared is None or key not in self.in_store:
             return None
@@ -51,13 +51,13 @@ class Publisher:
         return Delivery(fitting[0], "", fitting[0].host, stored=True) if fitting else None
 
     def fits(self, made: MadeRun, job: Job) -> bool:
-        """Whether a run made before matches and can be used."""
+        """Return whether a run made earlier can be used for a job."""
         return made.keep_data == job.cell.keep_data and not made.failed and not self._again
 
     def compare(self, delivery: Delivery) -> bool:
-        """Whether the run is already in its place, so that the worker can drop it.
+        """Return whether the run is already in its final directory, so that the worker can delete it.
 
-        Raises HowdahError if the two differ. In virtual time that is never noise.
+        Raise HowdahError if the two differ. In virtual time that is never noise.
         """
         made = delivery.made
         run = self._in_place(made)
@@ -65,7 +65,7 @@ class Publisher:
             return False
         self._fetched.setdefault(delivery.worker, []).append(made.key)
         if read_record(run).analysis_sha256 != made.analysis:
-            return True  # of another version of howdah
+            return True  # another version of howdah analysed it: cannot be compared
         if results_sha256(run) != made.results_sha256:
             raise unequal(str(run.path), delivery.host)
         return True
@@ -82,7 +82,7 @@ class Publisher:
         return None
 
     def publish(self, jobs: Sequence[Job], delivery: Delivery) -> list[Outcome]:
-        """Put a run into the places of all jobs of its key. Raises HowdahError where it cannot be fetched."""
+        """Put a run into the directories of all jobs of its key. Raise HowdahError if it cannot be fetched."""
         with self._pack(jobs[0], delivery) as pack:
             outcomes = [self._keep(job, pack, delivery) for job in jobs]
         if delivery.worker and all(each.error is None for each in outcomes):
@@ -91,7 +91,7 @@ class Publisher:
 
     @contextmanager
     def _pack(self, job: Job, delivery: Delivery) -> Iterator[Path]:
-        """Fetch the packed run to a file beside its final directory. Raises HowdahError if that fails."""
+        """Fetch the packed run to a file beside its final directory. Raise HowdahError if that fails."""
         file = job.experiment.path / f"{WRITING}pack-{job.cell.key[:16]}-{os.getpid()}"
         try:
             with file.open("wb") as opened:
@@ -127,19 +127,19 @@ class Publisher:
         except OSError as error:
             outcome.error = HowdahError(f"the run cannot be kept: {explain(error)}", where=str(experiment.path))
         finally:
-            shutil.rmtree(partial.path, ignore_errors=True)  # of a run that was refused; a kept one has its name
+            shutil.rmtree(partial.path, ignore_errors=True)  # only exists if the run was rejected
         return outcome
 
     def acknowledge(self) -> None:
         """Tell workers which of their runs have been stored, so that they delete them."""
         fetched, self._fetched = self._fetched, {}
         for address, keys in fetched.items():
-            with suppress(HowdahError):  # a worker that is gone tells of them when it is back
+            with suppress(HowdahError):  # a lost worker reports them again when it returns
                 call(self._client, address, worker.drop_runs, keys, limit_s=5.0)
 
 
 def unequal(run: str, host: str) -> HowdahError:
-    """The error for two results of one key that differ."""
+    """Return the error for two results of one key that differ."""
     return HowdahError(
         "ALARM: the run was made twice with the same key and has two results",
         where=run,

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS of a cluster: an authority of its own, and one certificate for its scheduler, workers and clients.
+"""TLS of a cluster: its own authority, and one certificate for scheduler, workers and clients.
 
-Whoever has the key belongs to the cluster: Dask demands a certificate of this authority at both ends.
-
-Checks a scheduler's certificates before Dask connects, because Dask reports only a timeout. Demands TLS for each
-connection that leaves this machine, because whoever reaches a scheduler or worker can run programs on it.
+Whoever has the key belongs to the cluster: Dask demands a certificate of this authority at both ends. A scheduler's
+certificates are checked before Dask connects, because Dask reports only a timeout. Connections that leave this machine
+require TLS, because whoever reaches a scheduler or worker can run programs on it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ AUTHORITY, CERTIFICATE, KEY = "ca.pem", "cluster.pem", "cluster.key"
 def make_certificates(directory: Path, days: int) -> list[Path]:
     """Write the three files into a directory that has none of them. The authority's own key is not kept.
 
-    Raises HowdahError if files exist, or cannot be written.
+    Raise HowdahError if files exist or cannot be written.
     """
     files = [directory / name for name in (AUTHORITY, CERTIFICATE, KEY)]
     if there := [file for file in files if file.exists()]:
@@ -70,12 +69,12 @@ def _name(text: str) -> x509.Name:
 
 
 _ANSWER_S = 5.0
-_GREETING_S = 2.0  # Dask's side speaks first, as soon as a connection without TLS stands
+_GREETING_S = 2.0  # without TLS, Dask's server sends first
 _SAME = "Scheduler, workers and clients need the same directory of 'howdah cluster certificates'."
 
 
 def require_tls(host: str, tls: object | None) -> None:
-    """Raises HowdahError for an address beyond loopback without certificates."""
+    """Raise HowdahError for an address beyond loopback without certificates."""
     if tls is None and not is_loopback(host):
         raise HowdahError(
             "whoever reaches this address could run programs on every machine of the cluster",
@@ -85,23 +84,23 @@ def require_tls(host: str, tls: object | None) -> None:
 
 
 def host_of(scheduler: str) -> str:
-    """HOST of ``tcp://HOST:PORT``."""
+    """Return HOST of ``tcp://HOST:PORT``."""
     return scheduler.partition("://")[2].rpartition(":")[0]
 
 
 def own_host(scheduler: str) -> str:
-    """The address of this machine at which a scheduler, ``tcp://HOST:PORT``, reaches it. Raises OSError."""
+    """Return this machine's address on the route to a scheduler, ``tcp://HOST:PORT``. Raise OSError without a route."""
     host, port = host_of(scheduler), scheduler.rpartition(":")[2]
     if is_loopback(host):
         return LOOPBACK
     family, kind, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind) as asked:  # nothing is sent: the kernel chooses the way
+    with socket.socket(family, kind) as asked:  # nothing is sent: the kernel chooses the route
         asked.connect(place)
         return str(asked.getsockname()[0])
 
 
 def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
-    """Raises HowdahError where scheduler and certificates do not match, and OSError where nothing answers."""
+    """Raise HowdahError if scheduler and certificates do not match, and OSError if nothing answers."""
     scheme, _, place = address.partition("://")
     if scheme == "tls" and tls is None:
         raise HowdahError(
@@ -131,12 +130,13 @@ def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
 
 
 def context_of(directory: Path) -> ssl.SSLContext:
-    """The TLS context of a client with these certificates, which ignores names of hosts. Raises HowdahError."""
+    """Return the TLS context of a client with these certificates, without checking host names. Raise HowdahError for
+    unusable certificates."""
     try:
         context = ssl.create_default_context(cafile=str(directory / AUTHORITY))
         context.check_hostname = False
         context.load_cert_chain(directory / CERTIFICATE, directory / KEY)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # includes ssl.SSLError
         raise HowdahError(
             f"these certificates cannot be used: {explain(error)}",
             where=str(directory),
@@ -148,7 +148,7 @@ def context_of(directory: Path) -> ssl.SSLContext:
 def _shake_hands(connection: socket.socket, address: str, tls: Path) -> None:
     try:
         with context_of(tls).wrap_socket(connection) as wrapped:
-            wrapped.recv(1)  # whether our certificate is taken is told after the handshake
+            wrapped.recv(1)  # a rejected client certificate is reported after the handshake
     except ssl.SSLCertVerificationError as error:
         raise HowdahError(
             f"the scheduler's certificate is not accepted: {error.verify_message}",
@@ -182,6 +182,6 @@ def _asks_for_tls(host: str, port: int, limit_s: float) -> bool:
         with socket.create_connection((host, port), timeout=limit_s) as connection, context.wrap_socket(connection):
             return True
     except ssl.SSLError as error:
-        return "alert" in str(error.reason).lower()  # of TLS, too
+        return "alert" in str(error.reason).lower()  # an alert, too, shows TLS
     except OSError:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a scheduler or a worker as a process, on loopback unless another address is given."""
+"""Run a scheduler or a worker as a process, on loopback unless another address is given."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from howdah.scratch import scratch
 
 _LOOK_AGAIN_S = 2.0
 _REACH_S = 20.0
-_WORKER_TTL = "60 s"  # a worker that is silent so long is lost: its runs are given to others
+_WORKER_TTL = "60 s"  # a worker silent for this long is lost; its runs go to others
 Say = Callable[[str], None]
 
 
 def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None, say: Say) -> None:
-    """Run until SIGINT or SIGTERM. Raises OSError if the port is taken, HowdahError beyond loopback without
+    """Run until SIGINT or SIGTERM. Raise OSError if the port is taken, HowdahError beyond loopback without
     certificates.
 
-    Dask's own pages, which know no certificate, are on loopback.
+    Dask's own pages, which support no certificates, are on loopback.
     """
     require_tls(host, tls)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -55,11 +55,11 @@ def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None,
 
 
 def run_worker(address: str, threads: int, host: str | None, tls: Path | None, say: Say) -> None:
-    """Run until SIGINT or SIGTERM. Waits for a scheduler that does not answer.
+    """Run until SIGINT or SIGTERM. Wait for a scheduler that does not answer.
 
-    Raises HowdahError where its certificates and ours do not fit together, or are missing beyond loopback.
+    Raise HowdahError if the scheduler's certificates do not match these, or are missing beyond loopback.
     """
-    if address.startswith("tcp://"):  # one that starts with tls:// asks for certificates in words of its own
+    if address.startswith("tcp://"):  # for tls://, check_scheduler() reports missing certificates
         require_tls(host_of(address), tls)
     if host is not None:
         require_tls(host, tls)
@@ -94,7 +94,7 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
                 await _first(asyncio.sleep(_LOOK_AGAIN_S), ended.wait())
 
     asyncio.run(serve())
-    os._exit(0)  # threads that wait for a run's end would be waited for
+    os._exit(0)  # a normal exit would wait for threads that wait for runs
 
 
 def _ended() -> asyncio.Event:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps packed pieces, bundles and unfetched runs in the cache of a machine of workers, and runs on their way.
+"""Two stores: of packed pieces, bundles and unfetched runs in a worker machine's cache, and of finished runs in a place
+that workers and client share.
 
-All workers of a machine that have one cache share it. Finished runs may be kept in a place that workers and client
-share: a file system or an object store. There each key has a directory with a pack and a record for each time it was
-made, named by the hash of the pack. The record is written last, so a pack without a record does not count.
+All workers of a machine with the same cache share the first. The second is a file system or an object store: each key
+has a directory with, for each time it was made, a pack and a record, both named by the hash of the pack. The record is
+written last, so a pack without a record does not count.
 
 A run is packed for transport with the digest of every file; the client checks and unpacks it. The agent's part of
-share/ is in the cache of both sides, so it is named and not sent.
+share/ is in the cache of both sides, so it is only named.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ from howdah.pack.archive import INDEX, extract, write_archive
 from howdah.pack.content import PackedFile
 from howdah.pack.shape import PackIndex, check_run_index
 from howdah.record.digest import covered, file_sha256, mismatches, refusal
-from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, write_whole
+from howdah.record.directory import PARTIAL, RunDirectory, remove_abandoned, write_whole
 from howdah.record.provenance import now, sha256_text
 from howdah.record.run import RunRecord, read_record
+from howdah.scratch import scratch
 
 _SENT, _BUNDLE = "sent", "bundle"
 _RESULT, _PACK = "result.json", "run.howdah.tar.zst"
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
-_KEPT_S = 7 * 86400  # a run that nobody has fetched by then is removed
+_KEPT_S = 7 * 86400  # a run that nobody has fetched is deleted after a week
 _KEY = re.compile(r"[0-9a-f]{8,64}")
 
 
@@ -55,7 +57,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The same for all workers that share this store, and another one on every other machine."""
+        """A name that all workers with this store have, and that differs on every other machine."""
         file = self.cache.root / "store-name"
         try:
             return file.read_text()
@@ -74,11 +76,11 @@ class Store:
     # Packed pieces and bundles
 
     def has(self, sha256: str) -> bool:
-        """Whether a piece was sent here, or is in a bundle that this machine has."""
+        """Return whether a piece was sent here or is in a bundle on this machine."""
         return self.cache.find(_SENT, _checked(sha256)) is not None or has_digest(sha256, self.cache)
 
     def place(self, packed_piece: PackedPiece) -> Path:
-        """Where a piece lies unpacked. Raises HowdahError where it is not here, and where a bundle's is damaged."""
+        """Return where a piece is unpacked. Raise HowdahError if it is missing, or if it is in a damaged bundle."""
         sent = self.cache.find(_SENT, _checked(packed_piece.sha256))
         found = sent / packed_piece.name.rpartition("/")[2] if sent else by_digest(packed_piece.sha256, self.cache)
         if found is None:
@@ -86,12 +88,12 @@ class Store:
         return found
 
     def incoming(self) -> BufferedRandom:
-        """A file without a name on the disk of the cache, for a packed piece while it is received."""
+        """Return an unnamed file on the disk of the cache, to receive a packed piece."""
         self.cache.root.mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryFile(dir=self.cache.root)
 
     def take(self, packed_piece: PackedPiece, file: BufferedRandom) -> None:
-        """Check, unpack and keep a received packed piece. Raises HowdahError if its content is wrong."""
+        """Check, unpack and keep a received packed piece. Raise HowdahError if its content is wrong."""
 
         def build(directory: Path, _log: Path) -> None:
             unpack_piece(file, packed_piece, directory / packed_piece.name.rpartition("/")[2])
@@ -102,7 +104,7 @@ class Store:
         return [packed_piece for packed_piece in packed_pieces if not self.has(packed_piece.sha256)]
 
     def keep_bundle(self, bundle: WantedBundle) -> None:
-        """Its pieces are here. Raises HowdahError where this machine cannot start its programs."""
+        """Store a bundle whose pieces are all here. Raise HowdahError if this machine cannot start its programs."""
         places = {name: self.cache.path(*name.split("/")) for name in bundle.own}
         for packed_piece in bundle.packed_pieces:
             places[packed_piece.name] = self.place(packed_piece)
@@ -114,7 +116,7 @@ class Store:
         self.cache.build(_BUNDLE, _checked(bundle.id), build)
 
     def bundle(self, identity: str) -> Path | None:
-        """The file of a bundle whose packed pieces are all stored."""
+        """Return the file of a bundle, or None unless all its pieces are stored."""
         entry = self.cache.find(_BUNDLE, _checked(identity))
         if entry is None:
             return None
@@ -125,16 +127,15 @@ class Store:
 
     @property
     def scratch(self) -> Path:
-        """The directory in which runs are made; removes what killed workers left there."""
+        """The directory in which runs are made. Access removes what killed workers left there."""
         place = self.cache.root / UNFETCHED
         place.mkdir(parents=True, exist_ok=True)
         for partial in place.glob(f"{PARTIAL}*"):
-            if is_abandoned(partial):
-                shutil.rmtree(partial, ignore_errors=True)
+            remove_abandoned(partial)
         return place
 
     def unfetched(self) -> list[MadeRun]:
-        """Finished runs that no client has fetched."""
+        """Return the finished runs that no client has fetched; delete those older than a week."""
         found = []
         for file in sorted(self.scratch.glob(f"[!.]*/{_RESULT}")):
             with suppress(FileNotFoundError):  # fetched meanwhile
@@ -155,30 +156,30 @@ class Store:
     def put(self, made: MadeRun, pack: Path) -> None:
         """Keep a finished run until it is fetched; ``pack`` is moved."""
         final = self.cache.root / UNFETCHED / _checked(made.key)
-        partial = final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        pack.rename(partial / _PACK)
-        write_whole(partial / _RESULT, made.to_json())
-        _replace(final, partial)
+        with scratch(PARTIAL, self.scratch) as place:
+            partial = place / final.name
+            partial.mkdir()
+            pack.rename(partial / _PACK)
+            write_whole(partial / _RESULT, made.to_json())
+            _replace(final, partial)
         with self.made.open("a", encoding="utf-8") as log:
             if not made.failed:
                 log.write(f"{now()} {made.key} {made.results_sha256} {made.wall_s}\n")
 
     @property
     def made(self) -> Path:
-        """A line for each run that was finished here: when, its key, the hash of its results, how long it took."""
+        """The log of runs finished here: a line with time, key, hash of the results and duration of each."""
         return self.cache.root / UNFETCHED / ".made"
 
     def drop(self, key: str) -> None:
         """Delete a run that has been fetched."""
         place = self.cache.root / UNFETCHED / _checked(key)
-        (place / _RESULT).unlink(missing_ok=True)  # first: without it there is no result
+        (place / _RESULT).unlink(missing_ok=True)  # first, so that no result is without its pack
         shutil.rmtree(place, ignore_errors=True)
 
 
 def _replace(final: Path, partial: Path) -> None:
-    """Give a directory its name. Another worker that shares this store may do so with the same run at any moment."""
+    """Rename a directory. Another worker that shares this store may do the same with the same run at any moment."""
     while True:
         with suppress(FileNotFoundError):
             shutil.rmtree(final)
@@ -192,21 +193,21 @@ def _replace(final: Path, partial: Path) -> None:
 
 
 def _read(file: Path) -> MadeRun | None:
-    """None for that of another version, which is made again. Raises FileNotFoundError."""
+    """Read a record, or return None for one of another version, whose run is made again. Raise FileNotFoundError."""
     with suppress(ValueError):
         return MadeRun.from_json(file.read_text())
     return None
 
 
 def _checked(name: str) -> str:
-    """Accept only hexadecimal names, so that a name cannot leave its directory."""
+    """Return a hexadecimal name. Raise HowdahError for others, which could leave their directory."""
     if not _KEY.fullmatch(name):
         raise HowdahError(f"{name!r} is not a hash")
     return name
 
 
 def check_programs(files: Sequence[Path]) -> None:
-    """Raises HowdahError where the C library of this machine is older than one of these programs asks for."""
+    """Raise HowdahError if a program needs a newer C library than this machine has."""
     name, version = platform.libc_ver()
     has = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     for file in files:
@@ -223,7 +224,7 @@ _SUFFIX, _RECORD = ".howdah.tar.zst", ".json"
 
 
 class SharedStore:
-    """``url`` is one of fsspec's: file:///shared/runs, s3://bucket/runs. Raises HowdahError where it is none."""
+    """A store at an fsspec ``url``: file:///shared/runs, s3://bucket/runs. Raises HowdahError for an unusable URL."""
 
     def __init__(self, url: str) -> None:
         from fsspec.core import url_to_fs
@@ -240,7 +241,7 @@ class SharedStore:
         self._root = str(root).rstrip("/")
 
     def put(self, made: MadeRun, pack: Path) -> None:
-        """Store a finished run. Raises HowdahError if that fails."""
+        """Store a finished run. Raise HowdahError if that fails."""
         place = f"{self._root}/{made.key}"
         try:
             self._files.makedirs(place, exist_ok=True)
@@ -250,13 +251,13 @@ class SharedStore:
             raise HowdahError(f"the run cannot be put into the store: {_explain(error)}", where=self.url) from error
 
     def _write(self, target: str, content: bytes) -> None:
-        """Write under another name and rename, so that no reader sees half a file."""
+        """Write under another name and rename, so that no reader sees a partial file."""
         partial = f"{target}.writing-{secrets.token_hex(4)}"
         self._files.pipe_file(partial, content)
         self._files.mv(partial, target)
 
     def keys(self) -> set[str]:
-        """Keys of runs that may be here. Raises HowdahError if the store does not answer."""
+        """Return the keys of runs that may be here. Raise HowdahError if the store does not answer."""
         try:
             return {str(name).rstrip("/").rpartition("/")[2] for name in self._files.ls(self._root, detail=False)}
         except FileNotFoundError:
@@ -265,7 +266,7 @@ class SharedStore:
             raise HowdahError(f"the store cannot be read: {_explain(error)}", where=self.url) from error
 
     def find(self, key: str) -> list[MadeRun]:
-        """The records of all runs of this key. Unreadable ones are skipped."""
+        """Return the records of all runs of this key, without unreadable ones."""
         found = []
         with suppress(Exception):
             self._files.invalidate_cache()
@@ -278,7 +279,7 @@ class SharedStore:
         return found
 
     def read(self, made: MadeRun) -> bytes:
-        """Read the pack of a record. Raises HowdahError if that fails."""
+        """Read the pack of a record. Raise HowdahError if that fails."""
         try:
             return bytes(self._files.cat_file(f"{self._root}/{made.key}/{made.sha256}{_SUFFIX}"))
         except Exception as error:
@@ -286,7 +287,7 @@ class SharedStore:
 
 
 def _explain(error: Exception) -> str:
-    """Turn the errors of each kind of store into HowdahError."""
+    """Return the message of an error, which depends on the kind of store."""
     return explain(error) if isinstance(error, OSError) else str(error) or type(error).__name__
 
 
@@ -294,12 +295,12 @@ _RESULTS = ("metrics.json", "verdict.json")
 
 
 def results_sha256(directory: RunDirectory) -> str:
-    """SHA-256 of what must be equal wherever a run is made: its measures and its verdict."""
+    """Return the SHA-256 of measures and verdict, which must be equal wherever a run is made."""
     return sha256_text("".join(file_sha256(directory.path / name) for name in _RESULTS))
 
 
 def pack_run(directory: RunDirectory, name: str, target: Path) -> str:
-    """Write the run's files, without those of share/, to ``target``; the file's SHA-256."""
+    """Write the run's files except share/ to ``target``, and return the SHA-256 of that file."""
     names = [each for each in (*covered(directory), "run.json") if not each.startswith("share/")]
     files = [PackedFile(each, directory.path / each) for each in names]
     write_archive(target, name, PackIndex(runs=[name]), files, check_run_index)
@@ -309,8 +310,8 @@ def pack_run(directory: RunDirectory, name: str, target: Path) -> str:
 def unpack_run(pack: Path, directory: RunDirectory, plan_json: str, key: str, agent: Path | None) -> None:
     """Unpack a run into the partial ``directory``, and check every file.
 
-    share/ comes from ``agent``, the agent's entry of the cache. Raises HowdahError where the run is not that of the
-    key, or a file differs from what it was when the run ended.
+    share/ comes from ``agent``, the agent's entry in the cache. Raise HowdahError if the run has another key or plan,
+    or if a file differs from its digest.
     """
     shutil.rmtree(directory.path, ignore_errors=True)
     extract(pack, directory.path, check_run_index)

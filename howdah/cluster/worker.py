@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on a worker, called by the client through Dask: describes the worker, takes files, makes runs, sends them.
+"""Functions that the client calls on a worker through Dask: describe it, send it files, make runs, fetch them.
 
 The functions with ``dask_worker`` run on the worker's event loop while its threads make runs.
 """
@@ -33,24 +33,25 @@ from howdah.engine.engine_bundle import BUNDLE_VARIABLE
 from howdah.errors import HowdahError, explain, file_of_error
 from howdah.plan.plan import Plan
 from howdah.record.digest import remove_data
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import PARTIAL, RunDirectory
 from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.record.run import read_record
+from howdah.scratch import scratch
 from howdah.work.experiment import begin_run
 from howdah.work.local import Makers, Making, failure
 
 CHUNK_BYTES = 1 << 22
-INLINE_BYTES = 1 << 20  # a packed run up to this size comes with its result
-EVENTS = "howdah"  # Dask's topic of what the workers tell
-TASK = "howdah"  # what Dask's keys of runs begin with: it takes them as of one kind
+INLINE_BYTES = 1 << 20  # a packed run up to this size is sent with its result
+EVENTS = "howdah"  # Dask's topic for messages of the workers
+TASK = "howdah"  # prefix of Dask's keys of runs, by which Dask groups tasks
 _SAY_EVERY_S = 1.0
 _LOOK_EVERY_S = 0.2
 _incoming = Incoming()
-_parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in several threads at once
+_parsing = threading.Lock()  # ast.parse of Python 3.11 sometimes fails in concurrent threads
 
 
 async def hello(dask_worker: Any) -> Any:
-    """Describe this worker: ``About`` as a dictionary."""
+    """Return this worker's description: ``About`` as a dictionary."""
 
     def look() -> About:
         store = Store()
@@ -58,7 +59,7 @@ async def hello(dask_worker: Any) -> Any:
         with _parsing:
             agent, analysis = agent_sha256(), analysis_sha256()
         with _lock:
-            making = list(_making)  # before the unfetched ones: what ends in between is in both, and not in neither
+            making = list(_making)  # before the unfetched runs: a run that ends in between is in both lists
         return About(
             agent=agent,
             analysis=analysis,
@@ -75,12 +76,12 @@ async def hello(dask_worker: Any) -> Any:
 
 
 async def free_bytes() -> int:
-    """Free bytes on the disk of the cache."""
+    """Return the free bytes on the disk of the cache."""
     return shutil.disk_usage(Store().cache.root).free
 
 
 async def lacks(packed_pieces: list[PackedPiece]) -> Any:
-    """Digests of the pieces that were not sent to this worker and are in no bundle that it has."""
+    """Return the digests of pieces that this worker has neither received nor in a bundle."""
 
     def look() -> list[str]:
         return [packed_piece.sha256 for packed_piece in Store().lacks(packed_pieces)]
@@ -89,7 +90,7 @@ async def lacks(packed_pieces: list[PackedPiece]) -> Any:
 
 
 async def _told(function: Any, *arguments: Any) -> Any:
-    """The answer of a slow function, run in a thread, or ``{"error", "where", "hint"}``."""
+    """Run a slow function in a thread and return its result, or ``{"error", "where", "hint"}``."""
     try:
         return await asyncio.to_thread(function, *arguments)
     except HowdahError as error:
@@ -99,7 +100,7 @@ async def _told(function: Any, *arguments: Any) -> Any:
 
 
 async def take_chunk(packed_piece: PackedPiece, transfer: str, offset: int, chunk: bytes) -> Any:
-    """Take a part of a packed piece from the client, and say at which offset it goes on; the last one completes it."""
+    """Take a chunk of a packed piece and return the offset at which the client continues; the last one completes it."""
     return await _told(lambda: _incoming.take(Store(), packed_piece, transfer, offset, chunk))
 
 
@@ -121,27 +122,27 @@ def drop_runs(keys: list[str]) -> None:
         store.drop(key)
 
 
-# Runs
+# Making runs
 
 _lock = threading.Lock()
 _makers: dict[str, Makers] = {}
 _making: dict[str, Making] = {}
-_turns: dict[str, _Turn] = {}  # of a key: who asks for a run that is being made waits for it
+_turns: dict[str, _Turn] = {}  # by key: a request for a run that is being made waits for it
 
 
 def abandon(keys: list[str] | None) -> int:
-    """End the runs of these keys (None: all) that this worker makes; how many there were."""
+    """Kill the runs of these keys (None: all) on this worker and return their number."""
     with _lock:
         chosen = [making for key, making in _making.items() if keys is None or key in keys]
     for making in chosen:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(making.process.pid, signal.SIGKILL)  # the thread that waits for it hears of its end
+            os.killpg(making.process.pid, signal.SIGKILL)  # its thread sees the end of the process
     return len(chosen)
 
 
 @dataclass
 class _Turn:
-    """``users`` have it or wait for it."""
+    """The lock of a key. ``users`` counts the threads that hold it or wait for it."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     users: int = 0
@@ -149,7 +150,7 @@ class _Turn:
 
 @contextlib.contextmanager
 def _turn(key: str) -> Iterator[None]:
-    """Two threads that make one run would have one directory. A turn stays until nobody waits for it any more."""
+    """Let only one thread make a run at a time: two would use one directory. A turn is deleted with its last user."""
     with _lock:
         turn = _turns.setdefault(key, _Turn())
         turn.users += 1
@@ -164,10 +165,10 @@ def _turn(key: str) -> Iterator[None]:
 
 
 class MadeError(Exception):
-    """A run was made: ``delivery`` says how it ended.
+    """A run was made; ``delivery`` says how it ended.
 
-    A task's return value stays on its worker until the client fetches it, and Dask would make the run again if the
-    worker died before. An exception goes to the scheduler at once, and stays there.
+    A task's return value stays on its worker until the client fetches it, and Dask would repeat the run if the worker
+    died before. An exception goes to the scheduler at once and stays there.
     """
 
     def __init__(self, delivery: Delivery) -> None:
@@ -175,14 +176,14 @@ class MadeError(Exception):
         self.delivery = delivery
 
     def __repr__(self) -> str:
-        return f"the run {self.delivery.made.key[:12]} was made"  # Dask sends this text along, and cuts what is long
+        return f"the run {self.delivery.made.key[:12]} was made"  # Dask transmits this text, and truncates a long one
 
     __str__ = __repr__
 
 
 def make_run(order: Order) -> Failure | Unready:
-    """Make one run, or say why not. Raises MadeError with the packed run, if it is not so large that it must be
-    fetched."""
+    """Make one run, or return why that failed. Raise MadeError with the packed run, unless it is so large that the
+    client fetches it."""
     worker = get_worker()
     host = socket.gethostname()
     try:
@@ -210,7 +211,7 @@ def make_run(order: Order) -> Failure | Unready:
 
 
 def _shared(delivery: Delivery, store: Store, url: str) -> Delivery:
-    """Put a run into the shared store; if that fails, it is sent as without a store."""
+    """Put a run into the shared store. If that fails, it is sent as it would be without a store."""
     made = replace(delivery.made, host=delivery.host)
     try:
         SharedStore(url).put(made, store.pack_of(made.key))
@@ -220,44 +221,47 @@ def _shared(delivery: Delivery, store: Store, url: str) -> Delivery:
 
 
 def _made(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Failure:
+    # In a directory of its own: a worker of another container may have this number, and make the same run.
+    with scratch(PARTIAL, store.scratch) as place:
+        return _made_in(place, store, bundle, order, worker)
+
+
+def _made_in(place: Path, store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Failure:
     started = time.monotonic()
-    directory = begin_run(store.scratch / order.name, order.plan, order.key, order.parameter_places)
+    directory = begin_run(place / order.name, order.plan, order.key, order.parameter_places)
+    with _lock:
+        for other, unused in _makers.items():
+            if other != str(bundle):
+                unused.end()
+        makers = _makers.setdefault(str(bundle), Makers(environment={BUNDLE_VARIABLE: str(bundle)}))
+        making = _making[order.key] = makers.give(directory, keep_data=order.keep_data, patience_s=order.patience_s)
     try:
-        with _lock:
-            for other, unused in _makers.items():
-                if other != str(bundle):
-                    unused.end()
-            makers = _makers.setdefault(str(bundle), Makers(environment={BUNDLE_VARIABLE: str(bundle)}))
-            making = _making[order.key] = makers.give(directory, keep_data=order.keep_data, patience_s=order.patience_s)
-        try:
-            _listen(making, order.key, worker)
-        finally:
-            with _lock:
-                _making.pop(order.key, None)
-                status = makers.finish(making)
-        if making.last is not None and making.last.verdict is not None:
-            return _kept(store, directory, making.last.verdict, order, started)
-        host = socket.gethostname()
-        error = failure(making, status, Plan.from_json(order.plan).run, host)
-        free_bytes = shutil.disk_usage(directory.path).free
-        return Failure(
-            order.key,
-            worker.address,
-            host,
-            error.what,
-            error.where,
-            error.hint,
-            free_bytes=free_bytes,
-            killed=making.last is None or making.last.error is None,
-        )
+        _listen(making, order.key, worker)
     finally:
-        shutil.rmtree(directory.path, ignore_errors=True)
+        with _lock:
+            _making.pop(order.key, None)
+            status = makers.finish(making)
+    if making.last is not None and making.last.verdict is not None:
+        return _kept(store, directory, making.last.verdict, order, started)
+    host = socket.gethostname()
+    error = failure(making, status, Plan.from_json(order.plan).run, host)
+    free_bytes = shutil.disk_usage(directory.path).free
+    return Failure(
+        order.key,
+        worker.address,
+        host,
+        error.what,
+        error.where,
+        error.hint,
+        free_bytes=free_bytes,
+        killed=making.last is None or making.last.error is None,
+    )
 
 
 def _kept(store: Store, directory: RunDirectory, verdict: str, order: Order, started: float) -> MadeRun:
     if not order.keep_data:
         remove_data(directory)
-    pack = directory.path.parent / f".partial-pack-{order.key[:16]}-{os.getpid()}"
+    pack = directory.path.parent / "pack"
     sha256 = pack_run(directory, order.name, pack)
     record = read_record(directory)
     made = MadeRun(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares the workers of a cluster: checks each, sends what it lacks, and refuses those that cannot make the runs.
+"""Prepare the workers of a cluster: check each, send what it lacks, and refuse those that cannot make the runs.
 
-What a worker has in a bundle of its own (howdah/build/supply.py) it takes from there, by digest. Only the rest is sent.
+Pieces that a worker has in a bundle of its own (howdah/build/supply.py) are found by digest. Only the rest is sent.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from howdah.work.experiment import LEAST_FREE_BYTES
 from howdah.work.job import Outcome, Rest, Work
 
 _LOOK_EVERY_S = 1.0
-_ROOM_EVERY_S = 5.0  # a worker whose disk is full is asked so often whether it has room again
-Heard = Callable[[str, Any], None]  # what happened, and about what
+_ROOM_EVERY_S = 5.0  # between checks of full disks
+Heard = Callable[[str, Any], None]  # the event's kind and its object
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Load:
         return {piece.name: piece for bundle in self.bundles for piece in bundle.pieces.values()}
 
     def of_bundles(self) -> dict[str, PackedPiece]:
-        """Those that came here in a bundle, by the digests that they have there."""
+        """Return the pieces that this machine got in a bundle, with their digests in that bundle."""
         found = {}
         for name in self.pieces():
             kind, _, key = name.partition("/")
@@ -62,14 +62,14 @@ class Load:
         return found
 
     def packed(self, piece: Piece) -> tuple[PackedPiece, Path]:
-        """The piece with its file. Raises HowdahError where it cannot be made."""
+        """Return the packed piece and its file. Raise HowdahError if it cannot be made."""
         with self._lock:
             if piece.name not in self._packed:
                 self._packed[piece.name] = pack_piece(piece, self.cache)
             return self._packed[piece.name]
 
     def described(self, bundle: EngineBundle, there: dict[str, PackedPiece] | None) -> WantedBundle:
-        """Describe a bundle for a worker. ``there``: its pieces by name; None for one that shares this cache."""
+        """Describe a bundle for a worker. ``there``: its pieces by name; None for a worker that shares this cache."""
         programs = {piece.name: piece.programs for piece in bundle.pieces.values() if piece.programs}
         about = WantedBundle(identity(bundle), bundle.engine, bundle.content, programs)
         if there is None:
@@ -78,16 +78,16 @@ class Load:
 
 
 def identity(bundle: EngineBundle) -> str:
-    """The name of a bundle, from the keys of its pieces."""
+    """Return the ID of a bundle, made from the keys of its pieces."""
     return content_key(bundle.engine, json.dumps([bundle.content, sorted(bundle.pieces)], sort_keys=True))
 
 
 @dataclass
 class Member:
-    """A worker. ``store`` is the same for those that share what was sent; ``refused`` says why it is not used.
+    """A worker. Workers with the same ``store`` share what was sent; ``refused`` is the reason why it is not used.
 
-    ``full`` of one that is used again when its disk has room. ``making`` are the keys of runs that it was making when
-    it was made ready: for a scheduler that it had lost.
+    A ``full`` worker is used again when its disk has room. ``making`` has the keys of runs that it was already making
+    when it joined: a scheduler had lost it.
     """
 
     address: str
@@ -96,17 +96,17 @@ class Member:
     host: str = ""
     store: str = ""
     slots: int = 0
-    seconds: float = 0.0  # until it was ready
+    seconds: float = 0.0  # to become ready
     full: bool = False
     making: list[str] = field(default_factory=list)
 
 
 class Workers:
-    """Members by address. ``heard`` is called from other threads until it is closed: ``ready``, ``refused`` and
+    """The workers of a batch. Until it is closed, other threads call ``heard`` with ``ready``, ``refused`` or
     ``unfetched``.
 
-    ``sending`` has a lock for each store of workers. The batches of a command share it: what one still sends to a store
-    when it ends, the next one waits for, and does not send again.
+    ``sending`` has a lock for each store of workers, which the batches of a command share: a batch waits for pieces
+    that the previous one is still sending, instead of sending them again.
     """
 
     def __init__(self, client: Client, load: Load, heard: Heard, sending: Mapping[str, threading.Lock]) -> None:
@@ -114,13 +114,16 @@ class Workers:
         self._load = load
         self._store = Store(load.cache).name
         self._tell = heard
-        self.sent_bytes = 0  # from here; what workers send each other is not counted
+        self.sent_bytes = 0  # by this process; data between workers are not counted
         self._members: dict[str, Member] = {}
         self._stores: dict[str, str] = {}
         self._lock = threading.Lock()
         self._sending = sending
         self._ended = threading.Event()
-        self._own = {"agent": agent_sha256(), "analysis": analysis_sha256()}  # not in threads: Python 3.11's parser
+        self._own = {
+            "agent": agent_sha256(),
+            "analysis": analysis_sha256(),
+        }  # not in a thread: Python 3.11's parser may fail there
         self._thread = threading.Thread(target=self._look, name="howdah workers", daemon=True)
         self._thread.start()
 
@@ -149,16 +152,16 @@ class Workers:
         with self._lock:
             known = self._members.get(address)
             if known is not None and not known.ready:
-                return  # that is under way, or it is refused
+                return  # it is being prepared, or is refused
             member = self._members[address] = Member(address)
         threading.Thread(target=self._make_ready, args=(member,), daemon=True).start()
 
     def store_of(self, address: str) -> str:
-        """The store of a worker, also of a lost one; empty if it was never prepared."""
+        """Return the store of a worker, even a lost one; empty if it was never prepared."""
         return self._stores.get(address, "")
 
     def shares_our_disk(self, address: str) -> bool:
-        """Whether a worker's cache is that of this command."""
+        """Return whether a worker uses the cache of this command."""
         return self.store_of(address) == self._store
 
     def refuse(self, address: str, why: str, *, full: bool = False) -> None:
@@ -181,7 +184,7 @@ class Workers:
             try:
                 there = set(self.client.scheduler_info()["workers"])
             except (OSError, KeyError, ValueError, RuntimeError):
-                there = set()  # the connection is being made again
+                there = set()  # reconnecting
             with self._lock:
                 for gone in self._members.keys() - there:
                     del self._members[gone]
@@ -212,7 +215,7 @@ class Workers:
         try:
             unfetched = self._prepare(member)
         except WorkerUnreachableError:
-            with self._lock:  # it is looked at again if the scheduler still has it
+            with self._lock:  # the next look adds it again if the scheduler still has it
                 if self._members.get(member.address) is member:
                     del self._members[member.address]
             return
@@ -224,27 +227,27 @@ class Workers:
             member.refused = f"{type(error).__name__}: {error}"
             self._heard("refused", member)
             return
-        for made in unfetched:  # before the worker is given anything to do
+        for made in unfetched:  # before the worker gets a job
             self._heard("unfetched", Delivery(made, member.address, member.host))
         member.seconds = time.monotonic() - begun
         member.ready = True
         self._heard("ready", member)
 
     def _prepare(self, member: Member) -> list[MadeRun]:
-        """Prepare a worker and return its runs that nobody has fetched. Raises HowdahError if it cannot be used."""
+        """Prepare a worker and return its runs that nobody has fetched. Raise HowdahError if it cannot be used."""
         told = call(self.client, member.address, worker.hello)
         check(told, self._own)
         about = decoded(About, told)
         member.host, member.store, member.slots, member.making = about.host, about.store, about.slots, about.making
         self._stores[member.address] = member.store
-        with self._sending[member.store]:  # another worker of that machine gets what this one would
+        with self._sending[member.store]:  # so that workers of one machine do not receive the same piece
             there = None if member.store == self._store else self._fill(member)
             for bundle in self._load.bundles:
                 call(self.client, member.address, worker.take_bundle, self._load.described(bundle, there))
         return about.unfetched
 
     def _fill(self, member: Member) -> dict[str, PackedPiece]:
-        """Send what a worker lacks; all pieces, by name, as it then has them."""
+        """Send what a worker lacks. Return all pieces by name, as the worker then has them."""
         there = self._load.of_bundles()
         lacks = self._lacks(member, there)
         for name, piece in self._load.pieces().items():
@@ -273,9 +276,9 @@ class Workers:
 
 
 def check(about: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
-    """Check what a worker, perhaps of another version, says of itself.
+    """Check the description of a worker, which may have another version of howdah.
 
-    Raises HowdahError if its runs would differ from this machine's.
+    Raise HowdahError if its runs would differ from this machine's.
     """
     if about["machine"] != platform.machine():
         raise HowdahError(f"it is a {about['machine']}, and the kernels are for {platform.machine()}")
@@ -291,7 +294,7 @@ _EVERY_S = 1.0
 
 
 class Tally:
-    """Writes the numbers of a cluster's runs while a command goes on, for ``howdah serve``; counts all its batches.
+    """Writes the numbers of a cluster's runs during a command, for ``howdah serve``; counts all batches of the command.
 
     ``runs`` is the directory for the file; None writes nothing.
     """
@@ -322,7 +325,7 @@ class Tally:
         self.sweep.workers = {"ready": ready, "preparing": len(members) - ready - refused, "refused": refused}
         self.sweep.slots = workers.slots
         self.sweep.sent_bytes = self._sent_before + workers.sent_bytes
-        with suppress(OSError):  # a full disk is told by what matters more
+        with suppress(OSError):  # a full disk is reported where it matters more
             self.sweep.write(self._runs)
 
     def close(self, workers: Workers) -> None:

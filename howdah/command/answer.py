@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command prints with ``--json``: one object on one line, of a shape with a name and a version.
+"""Print a command's ``--json`` output: one object on one line, with a named and versioned shape.
 
-``shape`` of the object is ``NAME/VERSION``; the class of each is beside its command (shape.py). Numbers are numbers, in
-the units of metrics.json; what does not exist is null. A version changes when a field goes or means something else; a
-field more changes nothing.
+The object's ``shape`` is ``NAME/VERSION``; each command defines the class of its shape (shape.py). Numbers are in the
+units of metrics.json; a missing value is null. The version rises when a field is removed or changes its meaning, not
+when a field is added.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ SHAPE = "shape"
 
 
 def answer(value: CommandAnswer) -> None:
-    """Print the object of a command. Numbers that JSON lacks become null."""
+    """Print a command's object. NaN and infinity, which JSON lacks, become null."""
     _write(_line({SHAPE: value.shape(), **value.plain()}))
 
 
 def answer_error(what: str, where: str | None, hint: str | None) -> None:
-    """Print that of an error, for which nothing more need be loaded."""
+    """Print the object of an error. It loads no further module, so that it works when loading fails."""
     _write(_line({SHAPE: "error/1", "error": {"what": what, "where": where, "hint": hint}}))
 
 
-def tell(event: Mapping[str, Any]) -> None:
-    """Print an event of ``--json-events`` (howdah/work/batch.py), at once: who reads it waits for it."""
+def print_event(event: Mapping[str, Any]) -> None:
+    """Print an event of ``--json-events`` (howdah/work/batch.py) and flush it at once: a program is waiting for it."""
     sys.stdout.write(_line(event))
     sys.stdout.flush()
 

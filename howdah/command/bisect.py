@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah bisect``: which commit of a kernel tree broke a claim."""
+"""``howdah bisect``: find the commit of a kernel tree that broke a claim."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from howdah.bisect.session import KernelTrial, Question, Session, Step, chosen_claims
-from howdah.bisect.worktree import find_repository
+from howdah.bisect.worktree import Found, find_repository
 from howdah.command.answer import answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_set_option, check_jobs, cores
 from howdah.command.shape import CommandAnswer
@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--good", metavar="REVISION", help="a commit on which the claim passes")
     parser.add_argument("--bad", metavar="REVISION", help="a commit on which it fails")
     parser.add_argument("--profile", metavar="PROFILE", help="a profile file, or the name of one in profiles/")
-    parser.add_argument("--claim", metavar="ID", help="the claim that decides (default: all of the profile)")
+    parser.add_argument("--claim", metavar="ID", help="the claim to test (default: all claims of the profile)")
     add_set_option(parser, "override a field of the profile; may be repeated")
     parser.add_argument("--quick", action="store_true", help="only the subset in the profile's quick: section")
     add_jobs_option(parser)
@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(
-        interrupted="the commits that were tried are kept; the same command goes on, --abandon drops them",
+        interrupted="the commits that were tried are kept; the same command continues, --abandon drops them",
     )
 
 
@@ -73,35 +73,35 @@ def execute(options: argparse.Namespace) -> int:
             trial = KernelTrial(profile, claims, options.runs, workers, display.build, display.batch)
             session.open(question, display.say)
             found = session.find(question, trial, display.say)
-        log = session.log()
-        told = {each: tree.describe(each) for each in ([found.first_bad] if found.first_bad else found.candidates)}
-        place = trial.experiment.path
-        (place / "bisect.log").write_text(log, encoding="utf-8")
-        ended = Bisect(
-            first_bad=found.first_bad,
-            candidates=found.candidates,
-            steps=session.steps,
-            log=str(place / "bisect.log"),
-        )
-        write_json(place / "bisect.json", {"format": FORMAT, "question": vars(question), **ended.plain()})
+        commits = [found.first_bad] if found.first_bad else found.candidates
+        descriptions = {commit: tree.describe(commit) for commit in commits}
+        result = _write_result(trial.experiment.path, session, question, found)
         if options.json:
-            answer(ended)
+            answer(result)
         else:
-            write_stdout(fitted(_text(ended, told)))
-        with Display(quiet=options.json) as display:  # it may take minutes
-            display.build("take the work tree and its objects away", 0, 0)
+            write_stdout(fitted(_text(result, descriptions)))
+        with Display(quiet=options.json) as display:  # removal may take minutes
+            display.build("remove the work tree and its objects", 0, 0)
             session.close()
     return 0 if found.first_bad else ExitCode.INVALID
 
 
-def _text(found: Bisect, told: dict[str, str]) -> str:
+def _write_result(directory: Path, session: Session, question: Question, found: Found) -> Bisect:
+    log = directory / "bisect.log"
+    log.write_text(session.log(), encoding="utf-8")
+    result = Bisect(first_bad=found.first_bad, candidates=found.candidates, steps=session.steps, log=str(log))
+    write_json(directory / "bisect.json", {"format": FORMAT, "question": vars(question), **result.plain()})
+    return result
+
+
+def _text(found: Bisect, descriptions: dict[str, str]) -> str:
     lines = []
     if found.first_bad:
-        lines.append(f"{found.first_bad} is the first bad commit\n\n{told[found.first_bad]}\n")
+        lines.append(f"{found.first_bad} is the first bad commit\n\n{descriptions[found.first_bad]}\n")
     else:
         lines.append("the revisions that would decide were skipped; the first bad commit is one of")
-        lines += [f"  {told[each].splitlines()[0]}" for each in found.candidates]
+        lines += [f"  {descriptions[each].splitlines()[0]}" for each in found.candidates]
     skipped = sum(step.verdict == "skip" for step in found.steps)
-    told_skipped = f", {skipped} of them skipped" if skipped else ""
-    lines.append(f"{len(found.steps)} revisions tried{told_skipped}; log: {found.log}")
+    skipped_text = f", {skipped} of them skipped" if skipped else ""
+    lines.append(f"{len(found.steps)} revisions tried{skipped_text}; log: {found.log}")
     return "\n".join(lines) + "\n"

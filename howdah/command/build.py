@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah build``: build what the default engine needs, so that the first run starts at once, or take it from a
-bundle."""
+"""``howdah build``: build what the default engine needs before the first run, or take it from a bundle."""
 
 from __future__ import annotations
 
@@ -26,33 +25,33 @@ from howdah.work.trust import ANSWER
 
 
 class Build(CommandAnswer, shape="build"):
-    built: dict[str, str] = Field(description="what, and where it is")
+    built: dict[str, str] = Field(description="the path of each part")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel", default=DEFAULT_KERNEL, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )
+    parser.add_argument("--from", dest="bundle", type=Path, metavar="FILE", help="unpack a bundle instead of compiling")
     parser.add_argument(
-        "--from", dest="bundle", type=Path, metavar="FILE", help="take them from a bundle, and compile nothing"
+        "--digest", metavar="SHA256", help="the digest that the bundle must have (SHA-256 of its bundle.json)"
     )
-    parser.add_argument("--digest", metavar="SHA256", help="the digest that the bundle must have")
     parser.add_argument(
         "--allowed-signers", type=Path, metavar="FILE", help="require an ssh signature by one of these (ssh-keygen(1))"
     )
-    parser.add_argument(ANSWER, action="store_true", help="take a bundle although nobody vouches for it")
+    parser.add_argument(ANSWER, action="store_true", help="use a bundle that nobody vouches for")
     add_json_option(parser)
     parser.set_defaults(interrupted="what is built is kept; the same command builds the rest")
 
 
 def execute(options: argparse.Namespace) -> int:
     if options.bundle is None and (options.digest or options.allowed_signers or options.trust):
-        raise UsageError(f"--digest, --allowed-signers and {ANSWER} are about a bundle: name it with --from FILE")
+        raise UsageError(f"--digest, --allowed-signers and {ANSWER} apply to a bundle: name it with --from FILE")
     with Display(quiet=options.json) as display:
         if options.bundle is not None:
             bundle = read_bundle(options.bundle.absolute())
-            said = vouched(bundle, options.digest, options.allowed_signers, trust=options.trust)
-            write_stderr(f"howdah: {bundle.title}: {said}\n")
+            voucher = voucher_of(bundle, options.digest, options.allowed_signers, trust=options.trust)
+            write_stderr(f"howdah: {bundle.title}: {voucher}\n")
             for step, ready in enumerate(bundle.pieces):
                 display.build(f"unpack {ready.about}", step, len(bundle.pieces))
             take(bundle, Cache())
@@ -65,18 +64,18 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def vouched(bundle: BundleFile, digest: str | None, allowed_signers: Path | None, *, trust: bool) -> str:
-    """Who vouches for a bundle, in words: its programs run as this user. Raises HowdahError where nobody does."""
+def voucher_of(bundle: BundleFile, digest: str | None, allowed_signers: Path | None, *, trust: bool) -> str:
+    """Return, in words, who vouches for a bundle, whose programs run as this user. Raise HowdahError if nobody does."""
     where = str(bundle.place)
     if digest is not None and bundle.digest != digest.lower():
         raise HowdahError(
-            f"this bundle has the digest {bundle.digest}, and {digest} was asked for",
+            f"this bundle has the digest {bundle.digest}, not {digest}",
             where=where,
-            hint="Fetch it again; if it stays so, it is another bundle.",
+            hint="Fetch it again; if the digest is the same, this is another bundle.",
         )
     signer = signer_of(bundle, allowed_signers)
     if digest is not None:
-        return f"it has the digest {bundle.digest[:12]}… that was asked for"
+        return f"it has the digest {bundle.digest[:12]}… that was requested"
     if allowed_signers is not None:
         if signer is None:
             raise HowdahError("this bundle is not signed", where=where, hint="Ask for a signed one, or give --digest.")
@@ -92,11 +91,11 @@ def vouched(bundle: BundleFile, digest: str | None, allowed_signers: Path | None
 
 
 def signer_of(bundle: BundleFile, allowed_signers: Path | None = None) -> str | None:
-    """Who signed it, in words; None where nobody did. Raises HowdahError for a signature that is not one of it."""
+    """Return, in words, who signed a bundle, or None if it is unsigned. Raise HowdahError for an invalid signature."""
     if not bundle.has(SIGNATURE):
         return None
-    with scratch("howdah-") as place:
-        manifest, signature = place / MANIFEST, place / SIGNATURE
+    with scratch("howdah-") as directory:
+        manifest, signature = directory / MANIFEST, directory / SIGNATURE
         bundle.extract(MANIFEST, manifest)
         bundle.extract(SIGNATURE, signature)
         return ssh_signer(manifest.read_bytes(), signature, allowed_signers)[0]

@@ -32,8 +32,8 @@ class BundleWritten(CommandAnswer, shape="bundle"):
 
 class BundleSources(CommandAnswer, shape="bundle-sources"):
     bundle: str
-    sources: str = Field(description="the directory that they were fetched into")
-    missing: list[str] = Field(description="what the mirror has not, with apt's reason")
+    sources: str = Field(description="the directory with the fetched sources")
+    missing: list[str] = Field(description="sources that the mirror lacks, with apt's reason")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,11 +51,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         dest="traffic",
         default="",
         metavar="TRAFFIC",
-        help="also the guest trees of this traffic: flent, quic, or both with a comma",
+        help="also include the guest trees of this traffic: flent, quic or flent,quic",
     )
     parser.add_argument("--key", type=Path, metavar="FILE", help="sign it with this ssh key")
     parser.add_argument(
-        "--sources", type=Path, metavar="DIR", help="write no bundle: fetch the sources that belong to the one in FILE"
+        "--sources", type=Path, metavar="DIR", help="fetch the sources of the existing bundle FILE into this directory"
     )
     add_json_option(parser)
     parser.set_defaults(interrupted="what is built and packed is kept; the same command does the rest")
@@ -65,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.sources is not None:
         return _sources(options)
     if options.key is not None:
-        require_key(options.key)  # before a minute is spent on packing
+        require_key(options.key)  # fail before spending a minute on packing
     traffic = [name for name in options.traffic.split(",") if name]
     with Display(quiet=options.json) as display:
         sign = None if options.key is None else lambda manifest: sign_file(manifest, options.key)
@@ -81,7 +81,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _sources(options: argparse.Namespace) -> int:
     if options.kernel or options.traffic or options.key:
-        raise UsageError("--sources makes no bundle: --kernel, --with and --key do not go with it")
+        raise UsageError("--sources writes no bundle: leave out --kernel, --with and --key")
     bundle = read_bundle(options.output)
     try:
         options.sources.mkdir(parents=True, exist_ok=True)
@@ -93,6 +93,6 @@ def _sources(options: argparse.Namespace) -> int:
         answer(BundleSources(bundle=str(options.output), sources=str(options.sources), missing=missing))
         return INCOMPLETE if missing else 0
     for each in missing:
-        write_stderr(f"howdah: not to be had: {each}\n")
+        write_stderr(f"howdah: not available: {each}\n")
     write_stdout(f"{options.sources}: the sources of {options.output}\n")
     return INCOMPLETE if missing else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah claims``: judge an experiment's claims again, from its directory alone."""
+"""``howdah claims``: judge an experiment's claims again, using only its directory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SIGNS = {PASS: "✓", IMPLEMENTED: "✓", FAIL: "✕", DIFFERS: "≠", DEPENDS:
 
 
 class ClaimsJudged(ClaimsFile, CommandAnswer, shape="claims"):
-    """claims.json, whole."""
+    """The whole content of claims.json."""
 
     quick: bool
     profile: ProfileSource | None
@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--profile",
         type=Path,
         metavar="FILE",
-        help="judge the claims of this profile (default: those with which the experiment was run)",
+        help="judge the claims of this profile (default: the profile that the experiment was run with)",
     )
     add_runs_option(parser)
     add_json_option(parser)
@@ -53,7 +53,7 @@ def execute(options: argparse.Namespace) -> int:
     if found is None:
         raise HowdahError("the profile of this experiment makes no claims", where=str(path))
     if options.json:
-        if found.profile is not None:  # claims.json has where it lies, to judge them again
+        if found.profile is not None:  # claims.json has the full path, to judge them again
             given = options.profile
             found.profile.file = recorded_name(given) if given is not None else from_here(found.profile.file)
         answer(ClaimsJudged.over(found))
@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def print_claims(console: Console, found: ClaimsFile) -> None:
-    """Every claim in two lines or three: verdict and words; expected and measured; why, unless it passes."""
+    """Print each claim on two or three lines: verdict and text; expected and measured value; why it did not pass."""
     verdicts = [claim.verdict for claim in found.claims]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in _SIGNS if word in verdicts)
     console.print(escape_controls(f"claims: {counts}"), markup=False)

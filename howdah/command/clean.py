@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah clean``: remove leftovers of interrupted commands and of kernel trees that are gone; on request more."""
+"""``howdah clean``: remove what interrupted commands and deleted kernel trees left behind; with options also more."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from howdah.errors import HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted, size
 from howdah.record.closure import memory_place
-from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
+from howdah.record.directory import PARTIAL, RunDirectory, remove_abandoned, remove_whole, sweep_writing
 from howdah.record.index import read_index
-from howdah.scratch import remove_abandoned
+from howdah.scratch import sweep_scratch
 from howdah.work.compress import compress_run, is_large, refused
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.sweep_memory import useless_memories
@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compress",
         action="store_true",
-        help="also compress raw records of finished runs that an earlier release left as they were written",
+        help="also compress raw records of finished runs that an earlier release did not compress",
     )
     add_runs_option(parser)
     parser.set_defaults(interrupted="what was removed is gone; the same command removes the rest")
@@ -50,8 +50,13 @@ def _remove(path: Path) -> None:
     write_stdout(f"removed {path}\n")
 
 
+def _sweep(path: Path) -> None:
+    if remove_abandoned(path):
+        write_stdout(f"removed {path}\n")
+
+
 class _Savings:
-    """What ``--compress`` does to the runs of all experiments, and says."""
+    """Compress the runs of all experiments (``--compress``), report each one, and sum up the space saved."""
 
     def __init__(self) -> None:
         self.runs, self.bytes = 0, 0
@@ -82,30 +87,41 @@ def execute(options: argparse.Namespace) -> int:
     for entry in sorted(options.runs.glob("*/")) if options.runs.is_dir() else []:
         if entry.is_symlink():
             continue
-        if entry.name.startswith(PARTIAL):  # an experiment that was being removed
-            if is_abandoned(entry):
-                _remove(entry)
-            continue
-        experiment = ExperimentDirectory(entry)
-        listed = {cell.run for cell in read_index(experiment.index).cells} if experiment.index.exists() else None
-        with experiment.locked():
-            if options.all_runs and (listed is not None or entry.name == "reruns"):
-                _remove(entry)
-                continue
-            for run in sorted(entry.iterdir()):
-                unlisted = listed is not None and run.name not in listed and (run / "plan.json").exists()
-                of_a_rerun = entry.name == "reruns" and not is_abandoned(run)  # made without a lock
-                if (run.name.startswith(PARTIAL) and not of_a_rerun) or (options.unlisted and unlisted):
-                    _remove(run)
-                elif options.compress and listed is not None and not run.name.startswith(PARTIAL):
-                    savings.compress(run)
-            for swept in experiment.sweep_partial() if entry.name != "reruns" else ():
-                write_stdout(f"removed {entry / swept}\n")
+        if not entry.name.startswith(PARTIAL):
+            _clean_experiment(entry, options, savings)
+        else:  # an experiment whose removal was interrupted
+            _sweep(entry)
     if options.compress:
         savings.say()
     latest = options.runs / "latest"
     if latest.is_symlink() and not latest.exists():
         _remove(latest)
+    _clean_cache(options)
+    return 0
+
+
+def _clean_experiment(entry: Path, options: argparse.Namespace, savings: _Savings) -> None:
+    experiment = ExperimentDirectory(entry)
+    listed = {cell.run for cell in read_index(experiment.index).cells} if experiment.index.exists() else None
+    is_reruns = entry.name == "reruns"
+    with experiment.locked():
+        if options.all_runs and (listed is not None or is_reruns):
+            _remove(entry)
+            return
+        for run in sorted(entry.iterdir()):
+            is_partial = run.name.startswith(PARTIAL)
+            unlisted = listed is not None and run.name not in listed and (run / "plan.json").exists()
+            if is_partial and is_reruns:  # reruns do not take the experiment's lock
+                _sweep(run)
+            elif is_partial or (options.unlisted and unlisted):
+                _remove(run)
+            elif options.compress and listed is not None:
+                savings.compress(run)
+        for swept in experiment.sweep_partial() if not is_reruns else ():
+            write_stdout(f"removed {entry / swept}\n")
+
+
+def _clean_cache(options: argparse.Namespace) -> None:
     cache = cache_root()
     for build_tree in orphaned_trees(Cache(cache)):
         build_tree.remove()
@@ -117,9 +133,7 @@ def execute(options: argparse.Namespace) -> int:
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
     guests = sweep(runtime_base(), *memory.directories())
-    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *remove_abandoned()):
+    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_scratch()):
         write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
-        if is_abandoned(left):
-            _remove(left)
-    return 0
+        _sweep(left)

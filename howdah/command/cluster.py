@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah cluster`` and ``howdah attach``: a scheduler, workers, their certificates; back to what was left at work."""
+"""``howdah cluster`` starts a scheduler or workers and makes their certificates; ``howdah attach`` continues a command
+that was interrupted while its cluster kept working."""
 
 from __future__ import annotations
 
@@ -25,23 +26,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     scheduler = actions.add_parser("scheduler", help="start the scheduler that gives runs to workers; Ctrl-C ends it")
     scheduler.add_argument(
-        "--host", default=_LOOPBACK, metavar="ADDRESS", help="the address to listen at (default: 127.0.0.1)"
+        "--host", default=_LOOPBACK, metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)"
     )
-    scheduler.add_argument("--port", type=int, default=8786, metavar="N", help="0 takes a free one (default: 8786)")
+    scheduler.add_argument(
+        "--port", type=int, default=8786, metavar="N", help="port to listen on; 0 takes a free one (default: 8786)"
+    )
     scheduler.add_argument("--dashboard", type=int, metavar="PORT", help="serve Dask's dashboard on loopback")
     _add_tls(scheduler)
     scheduler.set_defaults(execute=_scheduler)
     worker = actions.add_parser(
         "worker", help="start a worker that makes runs for the clients of a scheduler; Ctrl-C ends it"
     )
-    worker.add_argument("scheduler", help="its address: tcp://HOST:8786")
-    worker.add_argument("--jobs", "-j", type=int, metavar="N", help="runs at once (default: one a core)")
+    worker.add_argument("scheduler", help="the scheduler's address: tcp://HOST:8786")
+    worker.add_argument("--jobs", "-j", type=int, metavar="N", help="parallel runs (default: one per core)")
     worker.add_argument("--host", metavar="ADDRESS", help="the address at which others reach this worker")
     _add_tls(worker)
     worker.set_defaults(execute=_worker)
     certificates = actions.add_parser("certificates", help="make the TLS certificates of a cluster")
     certificates.add_argument("directory", type=Path, metavar="DIR", help="where to write them")
-    certificates.add_argument("--days", type=int, default=_DAYS, metavar="N", help="how long they hold (default: 365)")
+    certificates.add_argument(
+        "--days", type=int, default=_DAYS, metavar="N", help="how long they are valid (default: 365)"
+    )
     certificates.set_defaults(execute=_certificates)
 
 
@@ -63,7 +68,7 @@ def _say(text: str) -> None:
     write_stderr(f"howdah: {text}\n")
 
 
-def _until_told(serve: Callable[..., None], *arguments: Any) -> int:
+def _run_until_stopped(serve: Callable[..., None], *arguments: Any) -> int:
     try:
         serve(*arguments, _say)
     except OSError as error:
@@ -74,7 +79,7 @@ def _until_told(serve: Callable[..., None], *arguments: Any) -> int:
 def _scheduler(options: argparse.Namespace) -> int:
     with needs_dask():
         from howdah.cluster.serve import run_scheduler
-    return _until_told(run_scheduler, options.host, options.port, options.dashboard, _tls(options))
+    return _run_until_stopped(run_scheduler, options.host, options.port, options.dashboard, _tls(options))
 
 
 def _worker(options: argparse.Namespace) -> int:
@@ -83,7 +88,7 @@ def _worker(options: argparse.Namespace) -> int:
     if options.jobs is not None and options.jobs < 1:
         raise UsageError("--jobs must be at least 1")
     read_place(options.scheduler, None)
-    return _until_told(run_worker, options.scheduler, options.jobs or cores(), options.host, _tls(options))
+    return _run_until_stopped(run_worker, options.scheduler, options.jobs or cores(), options.host, _tls(options))
 
 
 def _certificates(options: argparse.Namespace) -> int:
@@ -99,6 +104,6 @@ def _certificates(options: argparse.Namespace) -> int:
 def attach_execute(options: argparse.Namespace) -> int:
     arguments, directory = attached(options.runs)
     _say(f"again: howdah {' '.join(arguments)}")
-    os.environ["HOWDAH_RUNS"] = str(options.runs.resolve())  # where it had them from a variable
+    os.environ["HOWDAH_RUNS"] = str(options.runs.resolve())  # its arguments may lack --runs
     os.chdir(directory)
     os.execv(OWN_PYTHON[0], [*OWN_PYTHON, "-m", "howdah.command.main", *arguments])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of ``howdah``: the module of each, imported for its own command alone, and its line in the help.
+"""The table of howdah's commands: the module and the help line of each.
 
-A command's module loads what the command works with (tables, figures, profiles). Help, a misspelt word and the TAB key
-need names and lines only.
+Only the module of the command that runs is imported, because it loads what the command works with (tables, figures,
+profiles). Help, the hint for a misspelt word and completion need just the table.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """``module`` below howdah/command has ``arguments``, which adds them to a parser, and ``execute``; a second command
-    of a module has functions whose names begin with ``prefix``. ``says`` is what ``howdah --help`` says."""
+    """One command. ``module``, below howdah/command, has ``arguments(parser)``, which adds its arguments, and
+    ``execute(options)``. ``prefix`` begins the names of both functions where a module has a second command. ``says`` is
+    the line in ``howdah --help``."""
 
     module: str
     says: str
     prefix: str = ""
 
 
-# In the order of the messages; `howdah --help` has its own (parser.py).
+# In the order in which messages list them; `howdah --help` has its own order (parser.py).
 COMMANDS = {
     "new": Command("new", "write a commented profile of your own"),
     "build": Command("build", "build kernel, guest tree and modules before the first run needs them"),
@@ -63,9 +64,9 @@ COMMANDS = {
 
 
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
-    """The subcommands of ``howdah``: a parser that is added under a name of the table has its line.
+    """The subcommands of ``howdah``. ``add_parser`` takes a command's help line from the table.
 
-    ``added`` has the commands that packages add.
+    ``added`` has the commands of other packages by name.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -80,13 +81,13 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser], words: Collection[str] | None) -> None:
-    """Every command by its name; those among ``words`` with their arguments. ``None`` stands for all of them."""
+    """Add a parser for every command. Only commands among ``words`` get their arguments; None means all commands."""
     for name, command in COMMANDS.items():
         parser = commands.add_parser(name)
         if words is None or name in words:
             module = importlib.import_module(f"howdah.command.{command.module}")
             execute = getattr(module, f"{command.prefix}execute", None)
-            if execute is not None:  # where none is, actions of the command have theirs
+            if execute is not None:  # otherwise the command's actions have their own
                 parser.set_defaults(execute=execute)
             getattr(module, f"{command.prefix}arguments")(parser)
     if _may_be_added(words):
@@ -94,7 +95,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser], 
 
 
 def _may_be_added(words: Collection[str] | None) -> bool:
-    """A line whose command is howdah's own does not ask what packages add, nor does ``howdah --version``."""
+    """Return whether a command line may need commands of packages: not for howdah's own or ``--version``."""
     if words is None:
         return True
     first = next((word for word in words if not word.startswith("-")), None)
@@ -102,7 +103,7 @@ def _may_be_added(words: Collection[str] | None) -> bool:
 
 
 def _add_extensions(commands: Any, words: Collection[str] | None) -> None:
-    from howdah.extension import extensions  # which most lines have no use for
+    from howdah.extension import extensions  # rarely needed
 
     for name, extension in extensions("commands", COMMANDS).items():
         entry: CommandEntry = extension.load()

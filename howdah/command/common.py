@@ -38,8 +38,7 @@ def add_trust_option(parser: argparse.ArgumentParser) -> None:
     section(parser, MAKING).add_argument(
         "--trust",
         action="store_true",
-        help="make a run again that names modules, kernels or programs although you did not make it here: "
-        "this runs the sender's code",
+        help="rerun what others made even if it names modules, kernels or programs: this runs the sender's code",
     )
 
 
@@ -49,7 +48,7 @@ def add_set_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup, te
 
 def add_jobs_option(parser: argparse.ArgumentParser) -> None:
     section(parser, MAKING).add_argument(
-        "--jobs", "-j", type=int, metavar="N", help="runs at once (default: one a core)"
+        "--jobs", "-j", type=int, metavar="N", help="parallel runs (default: one per core)"
     )
 
 
@@ -79,7 +78,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def workers_of(options: argparse.Namespace) -> Place:
-    """Where the runs are made. Raises HowdahError for what names no place."""
+    """Return where the runs are to be made. Raise HowdahError if the options name no valid place."""
     return read_place(options.scheduler, options.cluster, options.tls, options.store)
 
 
@@ -90,7 +89,7 @@ def check_jobs(options: argparse.Namespace) -> None:
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -111,13 +110,13 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--unknowns",
         action="store_true",
-        help="also run the grid of values that the profile's source leaves open (unknown:)",
+        help="also run the grid of values that the profile's source does not specify (unknown:)",
     )
     which.add_argument(
         "--confirm-runs",
         type=int,
         metavar="N",
-        help="make a sweep of more than 1000 runs; N must match the count in the error",
+        help="allow a sweep of more than 1000 runs; N must match the count in the error",
     )
     making = section(parser, MAKING)
     making.add_argument("--engine", metavar="NAME", help="uml (default), vm, machines, host or ns2")
@@ -135,19 +134,19 @@ def add_machines_option(parser: argparse.ArgumentParser) -> None:
 
 
 def use_machines(options: argparse.Namespace) -> None:
-    """Name the machines to this process and to those that will make the runs."""
+    """Set the machines file in the environment, for this process and for those that will make the runs."""
     if options.machines is not None:
         os.environ[MACHINES_FILE] = str(options.machines.resolve())
 
 
 def load_plans(options: argparse.Namespace) -> tuple[Profile, Plans]:
-    """The profile that ``add_profile_options`` asked for, and the plan of each of its runs."""
+    """Load the profile that the options of ``add_profile_options`` name, and compile the plan of each of its runs."""
     use_machines(options)
     kernel = options.kernel
     if kernel is not None and Path(kernel).exists():
         kernel = str(Path(kernel).resolve())
     if options.unknowns and options.quick:
-        raise UsageError("the quick subset has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
+        raise UsageError("the quick subset has no grid of unknown values", hint="Leave out --quick or --unknowns.")
     profile = load(
         find_profile(options.profile),
         options.overrides,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah compare``: algorithms, kernels, experiments or runs side by side."""
+"""``howdah compare``: show algorithms, kernels, experiments or runs side by side."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class Compare(ResultData, CommandAnswer, shape="compare"):
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")
     parser.add_argument("--algorithm", action="append", metavar="NAME", help="only this one; may be repeated")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="the page (default: compare-….html in --runs)")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="the HTML page to write (default: compare-….html in --runs)"
+    )
     parser.add_argument("--without-prometheus", action="store_true", help="draw from the Parquet tables")
     add_runs_option(parser)
     add_json_option(parser)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a shell offers after the TAB key. Commands, options and choices come from the parser itself.
+"""Shell completion. Commands, options and choices come from the parser itself, names from the functions below.
 
-Names come from the functions below. An argument gets its completer by what it is called (``profile``, ``run`` ...), so
-a new command has the completions of the arguments that it shares with others.
+An argument's completer is chosen by the argument's name (``profile``, ``run`` ...), so arguments that a new command
+shares with others are completed without further code.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ Completer = Callable[..., Iterable[str]]
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell and end the process, where a shell has asked; else do nothing."""
+    """Answer a completion request of the shell and end the process. Return if there is no such request."""
     add_completers(parser)
     autocomplete(parser, always_complete_options="long")
 
 
 def script(shell: str, program: str = "howdah") -> str:
-    """What the shell has to run so that it asks ``program``."""
+    """Return the shell script that registers completion of ``program``."""
     text = shellcode([program], shell=shell)
     return text if text.endswith("\n") else f"{text}\n"
 
@@ -69,23 +69,23 @@ def _completer(action: argparse.Action) -> Completer | None:
     if action.type in (int, float):
         return _nothing
     word = action.dest if action.dest in _BY_NAME else str(action.metavar or "").lower()
-    return _careful(_BY_NAME[word]) if word in _BY_NAME else None
+    return _without_errors(_BY_NAME[word]) if word in _BY_NAME else None
 
 
-def _careful(completer: Completer) -> Completer:
-    """A file that cannot be read offers nothing; the command itself will say what is wrong with it."""
+def _without_errors(completer: Completer) -> Completer:
+    """Make a completer offer nothing when a file cannot be read; the command itself will report the error."""
 
-    def offered(**asked: Any) -> list[str]:
+    def complete_or_nothing(**arguments: Any) -> list[str]:
         try:
-            return list(completer(**asked))
+            return list(completer(**arguments))
         except (HowdahError, OSError):
             return []
 
-    return offered
+    return complete_or_nothing
 
 
 def _nothing(**_: Any) -> list[str]:
-    """For a number."""
+    """Offer nothing, for an argument that is a number."""
     return []
 
 
@@ -107,7 +107,7 @@ def _kernels(*, prefix: str, **_: Any) -> list[str]:
 
 
 def _algorithms(*, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """Those of the runs that are named; every known one where no run is."""
+    """Return the algorithms of the runs on the command line, or every known algorithm if it names no run."""
     runs = getattr(parsed_args, "runs", None)
     named = getattr(parsed_args, "what", None) or [LATEST]
     found = [name for each in named for name in algorithms_of(runs / str(each))] if runs else []
@@ -120,7 +120,8 @@ def _claims(*, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
 
 
 def _settings(*, prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """``path.rate=``; after the sign the names that the field takes. What the profile sweeps over comes with it."""
+    """Complete ``FIELD=`` for --set, fields that the profile sweeps over included; after ``=`` the field's named
+    values."""
     field, equals, _value = prefix.partition("=")
     if equals:
         return [f"{field}={value}" for value in values_of(field)]
@@ -133,7 +134,7 @@ def _entries(**_: Any) -> list[str]:
     return sorted(known_entries())
 
 
-# By the name of the argument, or by what stands for it in the help.
+# Completers by the argument's name or, in lower case, its placeholder in the help.
 _BY_NAME: dict[str, Completer] = {
     "profile": _profiles,
     "like": _profiles,

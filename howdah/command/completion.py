@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah completion``: the script that switches the TAB key on in a shell."""
+"""``howdah completion``: print the script that enables completion in a shell."""
 
 from __future__ import annotations
 

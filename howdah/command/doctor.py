@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah doctor``: what each engine needs, what is missing here, and what to do about it."""
+"""``howdah doctor``: what each engine needs, what is missing on this machine, and how to get it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MARK = {"ok": ("✓", "green"), "missing": ("✕", "red"), "note": ("i", "yello
 
 
 _OLD_DAYS = 180
-_LIMIT_S = 5.0  # nobody waits longer to be told what is wrong
+_LIMIT_S = 5.0  # for all checks together
 
 
 class Doctor(CommandAnswer, shape="doctor"):
@@ -69,8 +69,8 @@ __all__ = ["EngineCheck", "examine"]
 
 
 def examine(limit_s: float = _LIMIT_S) -> list[EngineCheck]:
-    """All checks of all engines, and of what every engine's results go through."""
-    cache = Cache(cache_directory())  # the checks are for a machine where it cannot be used, too
+    """Run the checks of all engines, and those of the parts that all engines share."""
+    cache = Cache(cache_directory())  # works where the cache is unusable; _cache() reports that
     groups: list[tuple[str, Callable[[], list[EngineCheck]]]] = [
         ("uml", lambda: needs.checks(cache=cache)),
         ("uml", lambda: [_perf()]),
@@ -80,11 +80,12 @@ def examine(limit_s: float = _LIMIT_S) -> list[EngineCheck]:
         ("ns2", ns2_needs.checks),
         ("all", lambda: [_cache(), _prometheus()]),
     ]
-    return _within(limit_s, groups)
+    return _run_groups(limit_s, groups)
 
 
-def _within(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineCheck]]]]) -> list[EngineCheck]:
-    """Side by side, in their order; what has not answered by then is said to be open."""
+def _run_groups(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineCheck]]]]) -> list[EngineCheck]:
+    """Run all groups of checks in parallel and return their results in order. A group that does not finish within
+    ``limit_s`` is reported as unanswered."""
     answers: list[list[EngineCheck] | BaseException | None] = [None] * len(groups)
 
     def ask(number: int) -> None:
@@ -107,28 +108,30 @@ def _within(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineChec
         elif isinstance(answered, BaseException):
             raise answered
         else:
-            said = f"no answer within {limit_s:.0f} s: this machine is busy, or something hangs"
-            found += [EngineCheck(engine, "checks", NOTE, said, "Run it again.")] if answered is None else answered
-    return list(dict.fromkeys(found))  # an engine's checks meet the same bundle
+            message = f"no answer within {limit_s:.0f} s: this machine is busy, or something hangs"
+            found += [EngineCheck(engine, "checks", NOTE, message, "Run it again.")] if answered is None else answered
+    return list(dict.fromkeys(found))  # several checks of an engine may report the same bundle
 
 
 def _bundles(cache: Cache) -> list[EngineCheck]:
-    """What was built elsewhere: how old it is, and who vouches for it. Raises HowdahError for one that is not whole."""
+    """Check the age and the signer of every bundle in use. Raise HowdahError for an incomplete bundle."""
     return [_bundle(each) for each in bundles(cache)]
 
 
 def _bundle(bundle: BundleFile) -> EngineCheck:
     days = (datetime.now(UTC).date() - date.fromisoformat(bundle.made)).days
-    said = f"{bundle.digest[:12]} of {bundle.made} ({days} days old), made by howdah {bundle.howdah}"
+    description = f"{bundle.digest[:12]} of {bundle.made} ({days} days old), made by howdah {bundle.howdah}"
     package = "the package howdah-guest" if bundle.place == installed() else str(bundle.place)
     try:
         signer = signer_of(bundle) or "not signed"
     except HowdahError as error:
-        return EngineCheck("uml", "bundle", MISSING, f"{said}: {error.what}", error.hint or "Install or take it again.")
+        return EngineCheck(
+            "uml", "bundle", MISSING, f"{description}: {error.what}", error.hint or "Install or take it again."
+        )
     if days > _OLD_DAYS:
         remedy = "pip install --upgrade howdah-guest, or take a newer one with 'howdah build --from'."
-        return EngineCheck("uml", "bundle", NOTE, f"{package}: {said}, {signer}; its packages are old", remedy)
-    return EngineCheck("uml", "bundle", OK, f"{package}: {said}, {signer}")
+        return EngineCheck("uml", "bundle", NOTE, f"{package}: {description}, {signer}; its packages are old", remedy)
+    return EngineCheck("uml", "bundle", OK, f"{package}: {description}, {signer}")
 
 
 def _cache() -> EngineCheck:
@@ -139,7 +142,7 @@ def _cache() -> EngineCheck:
 
 
 def _perf() -> EngineCheck:
-    """Tried: it may be installed and not allowed to look."""
+    """Try perf: it may be installed but not permitted."""
     problem = profiler.trial()
     if problem is None:
         return EngineCheck("uml", "perf", OK, "tried: processor time can be split by function (collect: {cpu: true})")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah explain``: what a recorded transfer shows of its start-up, its path and what held it back."""
+"""``howdah explain``: how a recorded transfer started up, what its path was like, and what limited it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah export``: a run, or every run of an experiment, in the format of another tool."""
+"""``howdah export``: write a run, or every run of an experiment, in the format of another tool."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from howdah.work.display import Display
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
-# One file or more for each run.
+# Formats with one or more files for each run.
 _BY_RUN: dict[str, Callable[[Run, Path], list[Path]]] = {
     "flent": write_flent,
     "xplot": write_xplot,
@@ -77,7 +77,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write what can be written, say what cannot; an error when that is everything."""
+    """Write every run that can be written and report the others. Raise HowdahError if none can."""
     path = find(options.runs, options.run)
     form = options.format or ("csv" if options.only else "flent")
     if options.only and form not in _TABLES:
@@ -100,12 +100,12 @@ def execute(options: argparse.Namespace) -> int:
         answer(Export(format=form, written=[str(file) for file in written], passed_over=passed_over))
         return 0
     write_stdout("".join(f"{file}\n" for file in written))
-    write_stderr("".join(f"howdah: passed over: {error}\n" for error in refused))
+    write_stderr("".join(f"howdah: skipped: {error}\n" for error in refused))
     return 0
 
 
-def _added(form: str) -> WriteRun:
-    """What a package adds."""
+def _extension_writer(form: str) -> WriteRun:
+    """Return the writer of a format that a package adds."""
     extension = extensions("exports")[form]
     write: WriteRun = extension.load()
     return lambda run, directory: list(extension.guarded(lambda: write(run, directory)))
@@ -113,7 +113,7 @@ def _added(form: str) -> WriteRun:
 
 def _by_run(form: str, runs: list[Run], directory: Path, refused: list[HowdahError]) -> list[Path]:
     written: list[Path] = []
-    write = _BY_RUN.get(form) or _added(form)
+    write = _BY_RUN.get(form) or _extension_writer(form)
     for run in runs:
         try:
             written += write(run, directory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah exporter``: this machine, live, for Prometheus."""
+"""``howdah exporter``: serve this machine's live state to Prometheus."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah figure``: figures for papers, from runs and experiments."""
+"""``howdah figure``: draw figures for papers from runs and experiments."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from howdah.report.paper import (
     caption_of,
     check_choice,
     data_of,
+    description_of,
     draw,
     parse_length_inches,
-    shows,
 )
 from howdah.sourcedate import source_date
 from howdah.work.experiment import find
@@ -89,26 +89,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--flow", metavar="NAME", help="draw this flow (default: the first)")
     parser.add_argument("--repetition", type=int, metavar="N", help="draw this repetition (default: the first)")
-    parser.add_argument("--measure", metavar="METRIC", help="of the map (default: the first of the result table)")
+    parser.add_argument(
+        "--measure", metavar="METRIC", help="measure of the map (default: the first of the result table)"
+    )
     parser.add_argument("--data", action="store_true", help="also write what is drawn, as CSV beside each figure")
     parser.add_argument("--whole", action="store_true", help="draw the whole run, not only its start-up")
     add_runs_option(parser)
     add_json_option(parser)
 
 
-def _found(runs: Path, name: str) -> Path:
-    """The experiment or run. For a figure's name in its place the error says how to ask for it."""
+def _find_results(runs: Path, name: str) -> Path:
+    """Find an experiment or run. If the name is a figure's, the error explains ``--figure``."""
     try:
         return find(runs, name)
     except HowdahError as error:
         if name in NAMES or name.startswith("profile:"):
-            error.hint = f"A figure is asked for with '--figure {name}'."
+            error.hint = f"To draw this figure, use '--figure {name}'."
         raise
 
 
 def execute(options: argparse.Namespace) -> int:
-    source_date()  # matplotlib, which takes it, says nothing of where a wrong one is
-    paths = [_found(options.runs, name) for name in options.what]
+    source_date()  # check SOURCE_DATE_EPOCH first: matplotlib's error does not name the variable
+    paths = [_find_results(options.runs, name) for name in options.what]
     experiments = [read_results(path, workers=cores()) for path in paths]
     choice = Choice(
         tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole, options.measure
@@ -116,7 +118,7 @@ def execute(options: argparse.Namespace) -> int:
     check_choice(experiments, choice)
     if options.list:
         possible = available(experiments, choice)
-        return _list(possible, {name: shows(name, experiments) for name in possible}, options.json)
+        return _list(possible, {name: description_of(name, experiments) for name in possible}, options.json)
     sheet = FigureSheet(
         parse_length_inches(options.width), None if options.height is None else parse_length_inches(options.height)
     )
@@ -133,18 +135,18 @@ def execute(options: argparse.Namespace) -> int:
     written = [
         draw(name, experiments, choice, sheet, target, format_) for name, target in zip(names, targets, strict=True)
     ]
-    add_drawn(paths, "figure", _words(options, names, written, format_))
-    beside = _beside(dict(zip(names, written, strict=True)), experiments, choice, with_data=options.data)
+    add_drawn(paths, "figure", _options_to_repeat(options, names, written, format_))
+    companions = _write_companions(dict(zip(names, written, strict=True)), experiments, choice, with_data=options.data)
     if options.json:
-        answer(Figure(written=[*map(str, written)], beside=[*map(str, beside)], passed_over=refused))
+        answer(Figure(written=[*map(str, written)], beside=[*map(str, companions)], passed_over=refused))
         return 0
     write_stdout("".join(f"{file}\n" for file in written))
-    write_stderr("".join(f"howdah: passed over {name}: {problem}\n" for name, problem in refused.items()))
+    write_stderr("".join(f"howdah: skipped {name}: {problem}\n" for name, problem in refused.items()))
     return 0
 
 
-def _words(options: argparse.Namespace, names: list[str], written: list[Path], format_: str) -> list[str]:
-    """The options that draw the same again, all in one place."""
+def _options_to_repeat(options: argparse.Namespace, names: list[str], written: list[Path], format_: str) -> list[str]:
+    """Return the options that draw the same figures again into one directory."""
     lists = {"--figure": options.figure or [], "--algorithm": options.algorithm}
     values = {"--width": options.width, "--height": options.height, "--point": options.point, "--flow": options.flow}
     values |= {"--repetition": options.repetition, "--measure": options.measure, "--format": format_}
@@ -156,8 +158,10 @@ def _words(options: argparse.Namespace, names: list[str], written: list[Path], f
     return words + [option for option, given in flags.items() if given]
 
 
-def _beside(figures: dict[str, Path], experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Path]:
-    """The caption of each figure, and what is drawn where that is wanted."""
+def _write_companions(
+    figures: dict[str, Path], experiments: list[Experiment], choice: Choice, *, with_data: bool
+) -> list[Path]:
+    """Write each figure's caption, and with ``with_data`` its data as CSV. Return the files written."""
     found = []
     for name, figure in figures.items():
         caption = figure.with_name(f"{figure.stem}.caption.txt")
@@ -179,17 +183,17 @@ def _list(possible: dict[str, str | None], words: dict[str, str], as_json: bool)
         return 0
     column = max(map(len, possible)) + 2
     for name, problem in possible.items():
-        text = words[name] if problem is None else f"not here: {problem}"
+        text = words[name] if problem is None else f"cannot be drawn: {problem}"
         write_stdout("\n".join(folded(text, terminal_width(), " " * column, name.ljust(column))) + "\n")
     return 0
 
 
-def _format(asked: str | None, output: Path | None) -> str:
-    """As asked, or as the file's name ends. Raises HowdahError where the two differ."""
+def _format(requested: str | None, output: Path | None) -> str:
+    """Return the requested format, or that of the output's name. Raise UsageError if the two differ."""
     named = output.suffix.removeprefix(".").lower() if output is not None and not output.is_dir() else ""
-    if named in FORMATS and asked not in (None, named):
-        raise UsageError(f"--format {asked} does not fit the name", where=str(output))
-    return asked or (named if named in FORMATS else FORMATS[0])
+    if named in FORMATS and requested not in (None, named):
+        raise UsageError(f"--format {requested} does not fit the name", where=str(output))
+    return requested or (named if named in FORMATS else FORMATS[0])
 
 
 def _targets(names: list[str], stem: str, format_: str, output: Path | None) -> list[Path]:

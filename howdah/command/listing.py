@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah list``: profiles, algorithms, kernels, receivers, stacks, metrics and runs."""
+"""``howdah list``: print profiles, algorithms, kernels, receivers, stacks, metrics or runs."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from howdah.record.model import FilePart
 from howdah.work.catalogue import GROUPS, ShippedProfile, entries, expected_s
 
 if TYPE_CHECKING:
-    from howdah.work.results import Listed  # and pyarrow
+    from howdah.work.results import Listed  # loads pyarrow
 
-_BESIDE = 120  # columns from which a profile's description stands beside its name
-_COST = "The time beside a profile is expected of one core; runs are made side by side, one a core."
+_WIDE = 120  # the terminal width from which a profile's description is beside its name
+_COST = "Times are expected on one core; runs are made in parallel, one per core."
 _OVER_CUBIC = BASES["cubic"]
 
 
 class _Row(FilePart):
-    """Of a list, made of the attributes of what is listed."""
+    """A row of a list, made from the attributes of the listed object."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
-def _called(what: str) -> Any:
-    """A field with the name of what is listed."""
+def _field_named_by_kind(what: str) -> Any:
+    """A field that has the object's ``name`` and is called after the kind of object."""
     return Field(validation_alias=AliasChoices(what, "name"))
 
 
@@ -67,7 +67,7 @@ def _profile_lines(found: Sequence[ShippedProfile], width: int) -> list[str]:
             [[f"  {each.profile}", counted(each.runs, "run"), expected_s(each.core_s)] for each in members], (1, 2)
         )
         for fact, entry in zip(facts, members, strict=True):
-            if width >= _BESIDE:
+            if width >= _WIDE:
                 lines += folded(entry.description, width, " " * (len(facts[0]) + 2), f"{fact}  ")
             else:
                 lines += [fact, *folded(entry.description, width, "      ")]
@@ -76,7 +76,7 @@ def _profile_lines(found: Sequence[ShippedProfile], width: int) -> list[str]:
 
 
 class ListedAlgorithm(_Row):
-    algorithm: str = _called("algorithm")
+    algorithm: str = _field_named_by_kind("algorithm")
     kernel_name: str = Field(validation_alias=AliasChoices("kernel_name", "kernel"))
     module: str | None
     parameters: dict[str, str]
@@ -84,7 +84,7 @@ class ListedAlgorithm(_Row):
 
 
 def _algorithm_lines(found: Sequence[Algorithm], width: int) -> list[str]:
-    """Plug-ins once: each is there over reno, and over cubic by its name with an ending."""
+    """List each plug-in once, although it exists over reno and, with a suffix in its name, over cubic."""
     own, plug_ins = [], []
     for each in found:
         if each.builtin:
@@ -98,7 +98,7 @@ def _algorithm_lines(found: Sequence[Algorithm], width: int) -> list[str]:
 
 
 class ListedKernel(_Row):
-    kernel: str = _called("kernel")
+    kernel: str = _field_named_by_kind("kernel")
     release: str
     source: str
     image_sha256: str
@@ -111,7 +111,7 @@ def built_kernels(cache: Cache) -> Iterator[Kernel]:
 
 
 def _kernel_lines(found: Sequence[Kernel], width: int) -> list[str]:
-    """Those in the cache, then those that a set of patches makes and nobody has built yet."""
+    """List the kernels in the cache, then those of the shipped patch sets that are not built yet."""
     rows = [
         {
             "kernel": each.name,
@@ -139,14 +139,14 @@ class ReceiverSource(_Row):
 
 
 class ListedReceiver(_Row):
-    receiver: str = _called("receiver")
+    receiver: str = _field_named_by_kind("receiver")
     emulated: bool
     summary: str
     sources: tuple[ReceiverSource, ...]
 
 
 def _receiver_lines(found: Sequence[Receiver], width: int) -> list[str]:
-    """Behaviours, which of them are emulated, and after what: each source once, with those that follow it."""
+    """List the behaviours, which of them are emulated, and each source once with the behaviours that follow it."""
     lines = glossary([(each.name, f"{'emulated: ' if each.emulated else ''}{each.summary}") for each in found], width)
     followers: dict[str, list[str]] = {}
     for each in found:
@@ -164,7 +164,7 @@ class ListedStack(_Row):
 
 
 def _stacks() -> Iterator[ListedStack]:
-    """The kernel's own, then those that are shipped."""
+    """The kernel's own stack, then the shipped ones."""
     yield ListedStack(stack=LINUX, summary=RECEIVERS[LINUX].summary, needs=[])
     for name in shipped_stacks():
         section = read_stack(STACKS / f"{name}.yaml").section
@@ -180,7 +180,7 @@ def _stack_lines(found: Sequence[ListedStack], width: int) -> list[str]:
 
 
 class ListedMetric(_Row):
-    metric: str = _called("metric")
+    metric: str = _field_named_by_kind("metric")
     unit: Annotated[str | None, BeforeValidator(lambda unit: unit or None)]
     meaning: str
 
@@ -198,8 +198,8 @@ class ListedRun(_Row):
     changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is shown")
 
 
-def _runs_there(runs: Path) -> Iterator[Listed]:
-    from howdah.work.results import listed  # and pyarrow
+def _all_runs(runs: Path) -> Iterator[Listed]:
+    from howdah.work.results import listed  # loads pyarrow
 
     for index in experiment_indexes(runs):
         if not index.parent.is_symlink():
@@ -216,7 +216,8 @@ def _run_lines(found: Sequence[Listed], width: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _List:
-    """One thing that can be listed: what it is, what finds it, a row of it for programs, and lines for people."""
+    """One kind of list: its description, the function that finds its objects, the row class for JSON, and the function
+    that formats lines for people."""
 
     about: str
     found: Callable[[Path], Iterable[Any]]
@@ -225,14 +226,14 @@ class _List:
 
 
 _LISTS: dict[str, _List] = {
-    "profiles": _List(
-        "experiments that are shipped, with what they cost", lambda _runs: entries(), ListedProfile, _profile_lines
-    ),
+    "profiles": _List("shipped experiments and their cost", lambda _runs: entries(), ListedProfile, _profile_lines),
     "algorithms": _List(
         "congestion controls by the names that profiles use",
         *(lambda _runs: ALGORITHMS.values(), ListedAlgorithm, _algorithm_lines),
     ),
-    "kernels": _List("those that were built here", lambda _runs: built_kernels(Cache()), ListedKernel, _kernel_lines),
+    "kernels": _List(
+        "kernels built on this machine", lambda _runs: built_kernels(Cache()), ListedKernel, _kernel_lines
+    ),
     "receivers": _List(
         "how a receiver can acknowledge", lambda _runs: RECEIVERS.values(), ListedReceiver, _receiver_lines
     ),
@@ -243,7 +244,7 @@ _LISTS: dict[str, _List] = {
         "what is measured, for claims and figures",
         *(lambda _runs: known_metrics().values(), ListedMetric, _metric_lines),
     ),
-    "runs": _List("those below --runs", _runs_there, ListedRun, _run_lines),
+    "runs": _List("runs below --runs", _all_runs, ListedRun, _run_lines),
 }
 
 

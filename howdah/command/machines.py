@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah machines``: experiments across several machines. Virtual ones are started, set up and taken down."""
+"""``howdah machines``: run experiments across several machines; start, set up and stop virtual ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Execute = Callable[[argparse.Namespace], int]
 
 
 class Machines(CommandAnswer, shape="machines"):
-    """Of 'howdah machines', by its action: what there is of it is in docs/json.md."""
+    """Result of 'howdah machines'. Its fields depend on the action (docs/json.md)."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,42 +49,44 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "run": ("up, provision, run a profile across the machines, down", _run),
         "status": ("which machines run, and how to reach them", _status),
         "ssh": ("log in to one of the machines, or run a command there", _ssh),
-        "down": ("switch the virtual machines off; their disks go, consoles and keys stay", _down),
+        "down": ("switch the virtual machines off; delete their disks, keep consoles and keys", _down),
         "remove": ("remove the machines' inventory, keys and known hosts from here", _remove),
     }
     for name, (text, execute) in texts.items():
         action = actions.add_parser(name, help=text)
-        action.add_argument("file", type=Path, help="the machines file, e.g. playbooks/machines/virtual.yaml")
-        if name == "ssh":
-            action.add_argument("host", help="a host of the machines file")
-            action.add_argument("command", nargs=argparse.REMAINDER, help="a program and its arguments")
-        action.add_argument(
-            "--machine-sets",
-            type=Path,
-            default=Path(os.environ.get(MACHINE_SETS) or "var/machines"),
-            metavar="DIR",
-            help="directory of machine sets (default: $HOWDAH_MACHINE_SETS, or ./var/machines)",
-        )
-        if name == "run":
-            action.add_argument("profile", nargs="?", default=PROFILE, help=f"a profile (default: {PROFILE})")
-            action.add_argument(
-                "rest", nargs=argparse.REMAINDER, metavar="...", help="further arguments of 'howdah run'"
-            )
-        if name in ("up", "run"):
-            action.add_argument(
-                "--boot-limit",
-                type=float,
-                default=BOOT_LIMIT_S,
-                metavar="SECONDS",
-                help=f"how long a machine may take until SSH answers (default: {BOOT_LIMIT_S:g})",
-            )
-        add_json_option(action)
+        _add_action_arguments(action, name)
         action.set_defaults(execute=execute)
         if name != "run":
-            action.set_defaults(interrupted="'howdah machines status FILE' tells what is there now")
+            action.set_defaults(interrupted="'howdah machines status FILE' shows what is running")
 
 
-def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]) -> int:
+def _add_action_arguments(action: argparse.ArgumentParser, name: str) -> None:
+    action.add_argument("file", type=Path, help="the machines file, e.g. playbooks/machines/virtual.yaml")
+    if name == "ssh":
+        action.add_argument("host", help="a host of the machines file")
+        action.add_argument("command", nargs=argparse.REMAINDER, help="a program and its arguments")
+    action.add_argument(
+        "--machine-sets",
+        type=Path,
+        default=Path(os.environ.get(MACHINE_SETS) or "var/machines"),
+        metavar="DIR",
+        help="directory of machine sets (default: $HOWDAH_MACHINE_SETS, or ./var/machines)",
+    )
+    if name == "run":
+        action.add_argument("profile", nargs="?", default=PROFILE, help=f"a profile (default: {PROFILE})")
+        action.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="further arguments of 'howdah run'")
+    if name in ("up", "run"):
+        action.add_argument(
+            "--boot-limit",
+            type=float,
+            default=BOOT_LIMIT_S,
+            metavar="SECONDS",
+            help=f"how long a machine may take until SSH answers (default: {BOOT_LIMIT_S:g})",
+        )
+    add_json_option(action)
+
+
+def _print_result(options: argparse.Namespace, value: dict[str, object], lines: list[str]) -> int:
     if options.json:
         answer(Machines(**value))
     else:
@@ -93,7 +95,7 @@ def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]
 
 
 def _as_given(options: argparse.Namespace, path: Path) -> str:
-    """A path below the directory of machine sets, which begins as the person wrote that."""
+    """Return a path below the directory of machine sets, written relative to that directory as the user gave it."""
     return str(options.machine_sets / path.relative_to(options.machine_sets.resolve()))
 
 
@@ -111,7 +113,7 @@ def _inventory(options: argparse.Namespace) -> int:
         lines.append(f"new key: {key}.pub; allow it on each host (ssh-copy-id -i {key}.pub HOST)")
     lines.append(f"next: ansible-playbook -i {inventory} {PLAYBOOKS / 'site.yml'}")
     value = {"inventory": inventory, "public_key": f"{key}.pub", "new_key": is_new}
-    return _say(options, value, lines)
+    return _print_result(options, value, lines)
 
 
 def _up(options: argparse.Namespace) -> int:
@@ -121,21 +123,21 @@ def _up(options: argparse.Namespace) -> int:
     with locked(directory.path, "howdah machines up"):
         running = read_state(directory.state)
         if running is not None and set(running.alive()) == set(machine_set.hosts):
-            return _tell(options, machine_set, running, "up already")
-        how = StartOptions(Cache(), Telling(options.json), bound=False, boot_limit_s=options.boot_limit)
+            return _print_state(options, machine_set, running, "up already")
+        how = StartOptions(Cache(), StepLines(options.json), bound=False, boot_limit_s=options.boot_limit)
         state = bring_up(machine_set, directory, options.file, how)
         write_inventory(machine_set, directory, options.file, state)
-    return _tell(options, machine_set, state, "up")
+    return _print_state(options, machine_set, state, "up")
 
 
 def _provision(options: argparse.Namespace) -> int:
     machine_set, directory = _machine_set_and_directory(options)
     if machine_set.virtual is not None:
-        Fleet.load(options.file, options.machine_sets)  # it is up, or this says that it is not
+        Fleet.load(options.file, options.machine_sets)  # raises HowdahError unless they are up
     write_inventory(machine_set, directory, options.file, read_state(directory.state))
     with locked(directory.path, "howdah machines provision"):
-        found = provision(directory, build_tools(Cache()).launch, Telling(options.json))
-    return _say(options, dataclasses.asdict(found), _provisioned_lines(found))
+        found = provision(directory, build_tools(Cache()).launch, StepLines(options.json))
+    return _print_result(options, dataclasses.asdict(found), _provisioned_lines(found))
 
 
 def _provisioned_lines(found: Provisioned) -> list[str]:
@@ -144,11 +146,11 @@ def _provisioned_lines(found: Provisioned) -> list[str]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """A machine set that is up stays up; one that is not is started for this, and ends with it."""
+    """Run a profile. A machine set that is up stays up; one that is down is started first and stopped afterwards."""
     machine_set, directory = _machine_set_and_directory(options)
     _require_virtual(machine_set, options.file)
     write_inventory(machine_set, directory, options.file)
-    progress = Telling(options.json)
+    progress = StepLines(options.json)
     with locked(directory.path, "howdah machines run"):
         state = read_state(directory.state)
         is_up = state is not None and set(state.alive()) == set(machine_set.hosts)
@@ -168,7 +170,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _howdah(arguments: list[str]) -> int:
-    """``howdah run`` within this process: the machines end with it."""
+    """Call ``howdah run`` in this process, so that the machines end with it."""
     parser = argparse.ArgumentParser(prog="howdah run")
     run.arguments(parser)
     return run.execute(parser.parse_args(arguments))
@@ -179,11 +181,11 @@ def _status(options: argparse.Namespace) -> int:
     _require_virtual(machine_set, options.file)
     state = read_state(directory.state)
     if state is None:
-        return _say(options, {"up": False, "machines": {}}, [f"the machine set {machine_set.name} is down"])
-    return _tell(options, machine_set, state, "up")
+        return _print_result(options, {"up": False, "machines": {}}, [f"the machine set {machine_set.name} is down"])
+    return _print_state(options, machine_set, state, "up")
 
 
-def _tell(options: argparse.Namespace, machine_set: MachineSet, state: MachineSetState, how: str) -> int:
+def _print_state(options: argparse.Namespace, machine_set: MachineSet, state: MachineSetState, how: str) -> int:
     alive = state.alive()
     lines = [f"the machine set {machine_set.name} is {how}"]
     for name, machine in state.machines.items():
@@ -209,7 +211,7 @@ def _tell(options: argparse.Namespace, machine_set: MachineSet, state: MachineSe
         "frames_lost": frames_lost,
         "times_s": state.times_s,
     }
-    return _say(options, value, lines)
+    return _print_result(options, value, lines)
 
 
 def _ssh(options: argparse.Namespace) -> int:
@@ -228,12 +230,12 @@ def _down(options: argparse.Namespace) -> int:
     machine_set, directory = _machine_set_and_directory(options)
     _require_virtual(machine_set, options.file)
     if not directory.mark.exists():
-        return _say(options, {"ended": []}, [f"the machine set {machine_set.name} is down"])
+        return _print_result(options, {"ended": []}, [f"the machine set {machine_set.name} is down"])
     started = time.monotonic()
     with locked(directory.path, "howdah machines down"):
-        ended = take_down(directory, Telling(options.json))
+        ended = take_down(directory, StepLines(options.json))
     took_s = round(time.monotonic() - started, 1)
-    return _say(
+    return _print_result(
         options,
         {"ended": ended, "took_s": took_s},
         [f"the machine set {machine_set.name} is down: {', '.join(ended) or 'nothing'} ran, {took_s:g} s"],
@@ -244,9 +246,9 @@ def _remove(options: argparse.Namespace) -> int:
     machine_set, directory = _machine_set_and_directory(options)
     if machine_set.virtual is not None and directory.mark.exists():
         with locked(directory.path, "howdah machines remove"):
-            take_down(directory, Telling(options.json))
+            take_down(directory, StepLines(options.json))
     remove_directory(directory)
-    return _say(options, {"removed": _as_given(options, directory.path)}, [f"removed {directory.path}"])
+    return _print_result(options, {"removed": _as_given(options, directory.path)}, [f"removed {directory.path}"])
 
 
 def _require_virtual(machine_set: MachineSet, file: Path) -> None:
@@ -258,11 +260,11 @@ def _require_virtual(machine_set: MachineSet, file: Path) -> None:
         )
 
 
-class Telling:
-    """Each thing that is done on a line of standard error, once; nothing with --json.
+class StepLines:
+    """Print each step once, on a line of standard error; print nothing with --json.
 
-    A reader that leaves (``howdah machines down FILE 2>&1 | head -1``) does not stop what is done: machines half
-    switched off would be left behind.
+    A reader that closes the pipe (``howdah machines down FILE 2>&1 | head -1``) must not stop the command: it would
+    leave machines half switched off.
     """
 
     def __init__(self, quiet: bool) -> None:

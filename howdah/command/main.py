@@ -2,7 +2,7 @@
 # PYTHON_ARGCOMPLETE_OK
 """The ``howdah`` command: parse, dispatch, and turn errors into one clear message and an exit code.
 
-``EXIT_CODES`` of howdah/command/parser.py has the codes.
+The exit codes are ``EXIT_CODES`` in howdah/command/parser.py.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pathlib import Path
 from howdah import __version__
 from howdah.command.answer import answer_error
 from howdah.command.commands import add_commands
-from howdah.command.interruption import interruptible, what_is_kept
+from howdah.command.interruption import interruptible, text_after_interruption
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
 from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, file_of_error, remedy
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
-_ENOUGH_BYTES = 1 << 30  # of address space; the libraries of tables alone take 700 MiB
-_MET = (MemoryError, OSError, ImportError)
-_NO_MAPPING = "failed to map segment"  # of ld.so, where memory is limited
+_ENOUGH_BYTES = 1 << 30  # enough address space; the libraries for tables alone take 700 MiB
+_SYSTEM_ERRORS = (MemoryError, OSError, ImportError)
+_NO_MAPPING = "failed to map segment"  # ld.so's message where memory is limited
 _UNENCODABLE = "howdah-unencodable"
 
 _HOW = """\
@@ -43,7 +43,8 @@ Start with:
 
 
 def build_parser(words: Collection[str] | None = None) -> argparse.ArgumentParser:
-    """The parser of every command, or of those among the words of a command line; of the others it knows the names."""
+    """Return the parser of all commands. If ``words`` of a command line are given, only the commands among them get
+    their arguments."""
     parser = TopParser(
         prog="howdah",
         usage="howdah COMMAND ...",
@@ -58,8 +59,8 @@ def build_parser(words: Collection[str] | None = None) -> argparse.ArgumentParse
 
 
 def _complete() -> None:
-    """Answer a shell whose user has pressed TAB, and end the process."""
-    from howdah.command.completing import complete  # it loads what knows the names of profiles, kernels and runs
+    """Answer a completion request of the shell and end the process."""
+    from howdah.command.completing import complete  # slow: loads profiles, kernels and runs
 
     complete(build_parser(re.findall(r"[\w-]+", os.environ.get("COMP_LINE", ""))))
 
@@ -75,26 +76,26 @@ def main(arguments: list[str] | None = None) -> int:
         with interruptible():
             try:
                 options = build_parser(words).parse_args(arguments)
-            except HowdahError as error:  # a package adds what does not work
-                return _end(argparse.Namespace(json="--json" in words), error)
-            except KeyboardInterrupt:  # a command takes a moment to load
-                return _interrupted("nothing was begun", as_data="--json" in words)
+            except HowdahError as error:  # a package's command cannot be loaded
+                return _report_error(argparse.Namespace(json="--json" in words), error)
+            except KeyboardInterrupt:  # while the command's module loads
+                return _report_interruption("nothing was begun", as_data="--json" in words)
             except (
-                *_MET,
+                *_SYSTEM_ERRORS,
                 OverflowError,
-            ) as error:  # the latter: a clock far in the future
-                return _end(argparse.Namespace(json="--json" in words), _in_words(error))
+            ) as error:  # OverflowError: a clock far in the future
+                return _report_error(argparse.Namespace(json="--json" in words), _explained(error))
             return _execute(options)
     except SystemExit as error:  # help, the version, wrong usage
         if isinstance(error, WrongUsageError) and "--json" in words:
-            _answer(error.what, error.where, error.hint)
-        with _reader_may_leave():
+            _print_error_object(error.what, error.where, error.hint)
+        with _closed_output_ignored():
             sys.stdout.flush()
         raise
 
 
 def _unencodable(error: UnicodeError) -> tuple[str | bytes, int]:
-    """A file's name may be any bytes, which are printed as they are; what an output of ASCII lacks, as ``\\u2713``."""
+    """Encode a character that the output lacks: bytes of a file's name as they are, others as ``\\u2713``."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     one = UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, error.reason)
@@ -105,32 +106,34 @@ def _unencodable(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def program() -> int:
-    """The installed command: ``main`` in a process of its own."""
+    """Run the installed command: ``main`` in a process of its own."""
     collect_rarely()
     leave_pandas_out()
     _use_own_path()
     _open_output()
-    _tell_little_memory()
+    _warn_of_little_memory()
     return main()
 
 
 def _use_own_path() -> None:
-    """Programs come from no directory that depends on where the user stands: a stranger's may hold a ``git``."""
+    """Drop relative directories from PATH, so that no program comes from the current directory: another user's may hold
+    a ``git``."""
     folders = os.environ.get("PATH", "").split(os.pathsep)
     if any(not os.path.isabs(folder) for folder in folders):  # noqa: PTH117
         os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders)) or os.defpath.lstrip(":")
 
 
 def _open_output() -> None:
-    """What was started with its output closed has one that goes nowhere."""
+    """Connect standard output and standard error to /dev/null where the process was started with them closed."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
-def _tell_little_memory() -> None:
-    """A library in C that cannot have its memory ends the process with words of its own, or none."""
+def _warn_of_little_memory() -> None:
+    """Warn of a low limit of address space: C libraries that run out of it end the process with an unclear message or
+    none."""
     most_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
     if 0 <= most_bytes < _ENOUGH_BYTES:
         most_mib = most_bytes >> 20
@@ -138,23 +141,23 @@ def _tell_little_memory() -> None:
 
 
 def _execute(options: argparse.Namespace) -> int:
-    """Run the command; its exit code. An error is one line, or an object where JSON is asked for."""
+    """Run the command and return its exit code. Print an error as one line, or as an object with ``--json``."""
     try:
         code: int = 0
-        with _reader_may_leave():
+        with _closed_output_ignored():
             code = options.execute(options)
             sys.stdout.flush()
         return code
     except HowdahError as error:
-        return _end(options, error)
+        return _report_error(options, error)
     except KeyboardInterrupt:
-        return _interrupted(what_is_kept(options), as_data=getattr(options, "json", False))
-    except _MET as error:
-        return _end(options, _in_words(error))
+        return _report_interruption(text_after_interruption(options), as_data=getattr(options, "json", False))
+    except _SYSTEM_ERRORS as error:
+        return _report_error(options, _explained(error))
 
 
-def _in_words(error: Exception) -> HowdahError:
-    """What a command met while it was loaded or ran: of the system's, or a library that is missing."""
+def _explained(error: Exception) -> HowdahError:
+    """Turn an error of the system, or a missing library, into a HowdahError."""
     if isinstance(error, MemoryError) or _NO_MAPPING in str(error):
         hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
         return HowdahError("there is not enough memory", hint=hint)
@@ -168,34 +171,34 @@ def _in_words(error: Exception) -> HowdahError:
     return HowdahError(explain(error), where=file_of_error(error), hint=remedy(error))
 
 
-def _end(options: argparse.Namespace, error: HowdahError) -> int:
-    """Say what went wrong; the exit code."""
-    if os.strerror(errno.EFBIG) in error.what:  # no other place would help
+def _report_error(options: argparse.Namespace, error: HowdahError) -> int:
+    """Print an error and return its exit code."""
+    if os.strerror(errno.EFBIG) in error.what:  # another directory would not help
         error.hint = LARGER_FILES
     if getattr(options, "json", False):
-        _answer(error.what, error.where, error.hint)
+        _print_error_object(error.what, error.where, error.hint)
     write_stderr(f"howdah: {error}\n")
     return error.exit_code
 
 
-def _interrupted(kept: str, *, as_data: bool) -> int:
-    """Say what there is after Ctrl-C; the exit code."""
+def _report_interruption(kept: str, *, as_data: bool) -> int:
+    """Print what Ctrl-C left and return the exit code."""
     if as_data:
-        _answer("interrupted", None, kept)
+        _print_error_object("interrupted", None, kept)
     write_stderr(f"howdah: interrupted; {kept}\n")
     return ExitCode.INTERRUPTED
 
 
-def _answer(what: str, where: str | None, hint: str | None) -> None:
-    """Print the object of an error. An output that is full or closed hears nothing: standard error has it, too."""
-    with contextlib.suppress(OSError), _reader_may_leave():
+def _print_error_object(what: str, where: str | None, hint: str | None) -> None:
+    """Print the object of an error. Ignore an output that is full or closed: standard error has the message, too."""
+    with contextlib.suppress(OSError), _closed_output_ignored():
         answer_error(what, where, hint)
         sys.stdout.flush()
 
 
 @contextlib.contextmanager
-def _reader_may_leave() -> Iterator[None]:
-    """Where the reader of the output has left, nothing more is said, not even when Python ends."""
+def _closed_output_ignored() -> Iterator[None]:
+    """Print nothing more once the reader of standard output has gone, not even when Python exits."""
     try:
         yield
     except BrokenPipeError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manual page howdah(1), made from the parser; ``--check`` says whether it is current.
+"""Write the manual page howdah(1) from the parser, or with ``--check`` tell whether it is current.
 
 ``python -m howdah.command.manual [--check] [docs]``
 """
@@ -19,14 +19,15 @@ from howdah.command.parser import EXIT_CODES, commands_of, entries_of, every_par
 from howdah.generated import docs_of, keep_current
 
 PAGE = Path("man") / "howdah.1"
-_COMMON = 4  # the fewest commands whose option is told once for all
+_COMMON = 4  # options of at least this many commands are described once, under COMMON OPTIONS
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
 def page(parser: argparse.ArgumentParser, environment: str) -> str:
-    """The page in the man macros. ``environment`` is the text of docs/environment.md, whose table of variables it has.
+    """Return the page in man macros. ``environment`` is the text of docs/environment.md, which has the table of
+    variables.
 
-    Nothing in it depends on the version of Python or the width of a terminal.
+    The page depends neither on the version of Python nor on the width of the terminal.
     """
     commands = commands_of(parser)
     assert commands is not None
@@ -47,12 +48,12 @@ def page(parser: argparse.ArgumentParser, environment: str) -> str:
         "Each command below has the same text under",
         '.BR "howdah \\fICOMMAND\\fB \\-\\-help" .',
     ]
-    shared = _shared(parser)
+    shared = _shared_options(parser)
     for title, entries in grouped(commands):
         lines.append(f".SH {_text(title).upper()}")
         for entry in entries:
             lines += _command(f"howdah {entry.dest}", commands.choices[entry.dest], shared)
-    lines += [".SH COMMON OPTIONS", "These mean the same in each command that names them.", *_options(shared)]
+    lines += [".SH COMMON OPTIONS", "These mean the same in each command that names them.", *_option_lines(shared)]
     lines.append(".SH ENVIRONMENT")
     for name, says, otherwise in _variables(environment):
         lines += [".TP", f".B {name}", f"{_text(says)} (otherwise: {_text(otherwise)})"]
@@ -62,18 +63,18 @@ def page(parser: argparse.ArgumentParser, environment: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shared(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
-    """The options that several commands have in the same words, each as it is called, and its help."""
-    told = Counter(each for one in every_parser(parser) for each in map(_told, _arguments(one)))
-    return [each for each, times in told.items() if times >= _COMMON and each[0].startswith("\\fB")]
+def _shared_options(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
+    """Return the options (name and help) that at least ``_COMMON`` commands have in the same words."""
+    entries = Counter(each for one in every_parser(parser) for each in map(_entry, _arguments(one)))
+    return [each for each, times in entries.items() if times >= _COMMON and each[0].startswith("\\fB")]
 
 
-def _told(action: argparse.Action) -> tuple[str, str]:
-    return _called(action), _text(_help(action))
+def _entry(action: argparse.Action) -> tuple[str, str]:
+    return _invocation(action), _text(_help(action))
 
 
-def _options(told: Iterable[tuple[str, str]]) -> Iterator[str]:
-    for called, words in told:
+def _option_lines(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for called, words in entries:
         yield from (".TP", f".{called[2]} {called}", words)
 
 
@@ -84,13 +85,13 @@ def _command(name: str, parser: argparse.ArgumentParser, shared: Collection[tupl
     yield ".PP"
     yield from _paragraphs(parser.description)
     inner = commands_of(parser)
-    told = [_told(action) for action in _arguments(parser) if action is not inner]
-    yield from _options(each for each in told if each not in shared)
-    if common := [each[0] for each in told if each in shared]:
+    entries = [_entry(action) for action in _arguments(parser) if action is not inner]
+    yield from _option_lines(each for each in entries if each not in shared)
+    if common := [each[0] for each in entries if each in shared]:
         yield ".PP"
         yield f"Common options: {'; '.join(common)}."
     if parser.epilog:
-        yield ".PP"  # what follows an option without it belongs to that option
+        yield ".PP"  # ends the paragraph of the last option
         yield from _paragraphs(parser.epilog)
     if inner is not None:
         for entry in entries_of(inner).values():
@@ -98,27 +99,27 @@ def _command(name: str, parser: argparse.ArgumentParser, shared: Collection[tupl
 
 
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """What a person may write, without the help option of every command."""
+    """Yield the documented arguments of a parser, without its help option."""
     for action in parser._actions:
         if action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction):
             yield action
 
 
 def _synopsis(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """What must be given and what has a place; the other options are listed below."""
+    """Yield the required and the positional arguments; the other options are listed below the synopsis."""
     optional = False
     for action in _arguments(parser):
         if action.option_strings and not action.required:
             optional = True
         else:
-            written = _called(action, short=True)
+            written = _invocation(action, short=True)
             yield written if action.required else f"[{written}]"
     if optional:
         yield "[\\fIOPTION\\fR ...]"
 
 
-def _called(action: argparse.Action, *, short: bool = False) -> str:
-    """An argument as it is written: ``--jobs N, -j N``, ``PROFILE ...``."""
+def _invocation(action: argparse.Action, *, short: bool = False) -> str:
+    """Return an argument as the user writes it: ``--jobs N, -j N``, ``PROFILE ...``."""
     values = _value(action)
     if not action.option_strings:
         return values
@@ -145,7 +146,7 @@ def _help(action: argparse.Action) -> str:
 
 
 def _paragraphs(text: str | None) -> Iterator[str]:
-    """Lines that begin with a space stay as they are."""
+    """Yield a text's lines; lines that begin with a space are not filled."""
     if not text:
         return
     kept = False
@@ -159,7 +160,7 @@ def _paragraphs(text: str | None) -> Iterator[str]:
 
 
 def _variables(environment: str) -> list[tuple[str, str, str]]:
-    """The rows of the page's table: variable, what it says, and what holds without it."""
+    """Return the rows of the environment table: variable, meaning, default."""
     rows = [
         [cell.strip() for cell in line.strip("|").split(" | ")] for line in environment.splitlines() if "| `" in line
     ]
@@ -173,7 +174,7 @@ def _lower(text: str | None) -> str:
 
 
 def _text(text: str) -> str:
-    """A text in which roff sees no request, escape or hyphen."""
+    """Escape backslashes, hyphens and leading request characters for roff."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     escaped = escaped.replace("…", "...").replace("’", "'")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that a person may type: profiles, runs, kernels, algorithms, fields of a profile."""
+"""Names that a user can type: profiles, runs, kernels, algorithms, fields of a profile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def suites() -> list[str]:
 
 
 def kernels() -> list[str]:
-    """Debian's by their usual names, and those that were built here."""
+    """The default kernel, debian-newest, and the kernels built on this machine."""
     names = [DEFAULT_KERNEL, "debian-newest"]
     for directory in Cache().entries("kernel"):
         try:
@@ -42,13 +42,13 @@ def kernels() -> list[str]:
 
 
 def experiments(runs: Path) -> list[str]:
-    """Experiments below a directory of runs, and ``latest`` where there is one."""
+    """The experiments below a directory of runs, ``latest`` last."""
     found = [file.parent.name for file in experiment_indexes(runs)]
     return [name for name in found if name != LATEST] + [name for name in found if name == LATEST]
 
 
 def runs_of(runs: Path, experiment: str) -> list[str]:
-    """The runs of an experiment as they may be typed: ``quick/cubic-r0-1a2b3c4d``."""
+    """The runs of an experiment as the user types them: ``quick/cubic-r0-1a2b3c4d``."""
     places = sorted(file.parent.name for file in (runs / experiment).glob("*/plan.json"))
     return [f"{experiment}/{name}" for name in places if not name.startswith(PARTIAL)]
 
@@ -63,7 +63,7 @@ def algorithms_of(experiment: Path) -> list[str]:
 
 
 def claims_of(profile: Path) -> list[str]:
-    """Ids of a profile's claims."""
+    """The IDs of a profile's claims."""
     claims = read_document(profile).data.get("claims")
     return [str(each["id"]) for each in claims if "id" in each] if isinstance(claims, list) else []
 
@@ -74,12 +74,12 @@ def axes_of(profile: Path) -> list[str]:
 
 
 def fields() -> list[str]:
-    """Every field of a profile with a dotted name; members of lists are counted from 1."""
+    """Every field of a profile by its dotted name; members of lists count from 1."""
     return [name for name, _ in _fields(Scenario, "")]
 
 
 def values_of(field: str) -> list[str]:
-    """What a field takes, where that is a choice of names."""
+    """The named values that a field accepts; an empty list for other fields."""
     named = {"algorithm": list(ALGORITHMS), "receiver": list(RECEIVERS), "engine": list(engines())}
     own = field.rpartition(".")[2]
     if own in ("stack", "receiver_stack", "sender_stack"):
@@ -112,7 +112,7 @@ def _inside(annotation: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _choices(annotation: Any) -> list[str]:
-    """The texts of a Literal, also within an optional one; true and false of a bool."""
+    """The values of a Literal, also inside an Optional; true and false for a bool."""
     if annotation is bool:
         return ["true", "false"]
     if typing.get_origin(annotation) is typing.Literal:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah new``: a commented profile from a few options, or from a few questions on a terminal."""
+"""``howdah new``: write a commented profile from a few options, or from questions on a terminal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from howdah.profile.draft import (
 )
 from howdah.work.catalogue import expected_s, profile_core_s, shipped_profiles
 
-_FLOWS_OF_A_TWIN = 16  # that are read for what competed with it
+_FLOWS_OF_A_TWIN = 16  # flows to read, to find what competed with the one to reproduce
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _EXAMPLES = """\
 On a terminal, without options, it asks for each of them. An option that is not given has its default.
@@ -50,15 +50,15 @@ On a terminal, without options, it asks for each of them. An option that is not 
 
 @dataclasses.dataclass(frozen=True)
 class _Question:
-    """An answer that is needed: the field of the draft, how it is asked for, and what reads it."""
+    """One setting of a draft: its field, the text of its question, and the function that parses the answer."""
 
     field: str
     words: str
     check: Callable[[str], Any]
     example: str = ""
-    of_a_path: bool = False  # not asked where another path is taken
-    asked: bool = True  # on a terminal; the others are options alone
-    of_link: bool = False  # which every path can have, another's too
+    of_a_path: bool = False  # a property of the path, not asked with --like
+    interactive: bool = True  # asked on a terminal; otherwise only an option
+    of_link: bool = False  # a property of the link, which can be added to the path of --like
 
     @property
     def default(self) -> str:
@@ -70,22 +70,31 @@ _QUESTIONS = (
     _Question("rate", "rate of the bottleneck", check_rate, "100 Mbit/s", of_a_path=True),
     _Question("rtt", "round-trip time without any queue", check_rtt, "100 ms", of_a_path=True),
     _Question("buffer", "buffer of the bottleneck", check_buffer, "1 bdp", of_a_path=True),
-    _Question("reverse_rate", "rate of the way back", check_rate, "not limited", asked=False, of_link=True),
-    _Question("loss", "share of packets lost at random", check_loss, "none", asked=False, of_link=True),
+    _Question("reverse_rate", "rate of the reverse path", check_rate, "not limited", interactive=False, of_link=True),
+    _Question("loss", "share of packets lost at random", check_loss, "none", interactive=False, of_link=True),
     _Question(
-        "outage", "when nothing passes, such as '100 ms at 3 s'", check_outage, "none", asked=False, of_link=True
+        "outage",
+        "when the link is down, such as '100 ms at 3 s'",
+        check_outage,
+        "none",
+        interactive=False,
+        of_link=True,
     ),
     _Question("algorithms", "algorithms to compare", check_algorithms, "cubic,reno"),
-    _Question("flows", "flows at once", check_flows, "1"),
+    _Question("flows", "concurrent flows", check_flows, "1"),
     _Question(
         "sizes",
         "data of each flow; or a .csv of sizes, or web-search, data-mining, facebook-hadoop: a group of transfers",
         check_sizes,
         "no end",
-        asked=False,
+        interactive=False,
     ),
     _Question(
-        "background", "flows beside, of cubic; or a .csv, or a name as of --sizes", check_background, "0", asked=False
+        "background",
+        "number of background flows (cubic), or a .csv or a name as for --sizes",
+        check_background,
+        "0",
+        interactive=False,
     ),
     _Question("duration", "simulated time of a run", check_duration, "20 s"),
     _Question("repetitions", "repetitions of each run", check_repetitions, "3"),
@@ -141,20 +150,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    asks = sys.stdin.isatty() and sys.stdout.isatty() and not options.json
-    name = _named(options, asks)
+    interactive = sys.stdin.isatty() and sys.stdout.isatty() and not options.json
+    name = _experiment_name(options, interactive)
     file = options.output or Path(f"{name}.yaml")
-    profile = _twin(options, name, file) if options.recordings else write(_answered(options, name, asks), file)
+    profile = _twin(options, name, file) if options.recordings else write(_draft(options, name, interactive), file)
     core_s = profile_core_s(profile)
     if options.json:
         answer(New(profile=str(file), name=name, runs=len(profile.cells()), core_s=core_s))
     else:
-        write_stdout(_told(profile, file, core_s))
+        write_stdout(_summary(profile, file, core_s))
     return 0
 
 
 def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
-    """The profile of a recorded flow. Options of a draft do not go with it."""
+    """Write the profile of a recorded flow. Raise ProfileError for options of a draft, which cannot be combined with
+    it."""
     for question in _QUESTIONS:
         if getattr(options, question.field) is not None:
             raise ProfileError(
@@ -162,7 +172,7 @@ def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
             )
     if options.like is not None:
         raise ProfileError("--like and --from are both given; give one")
-    from howdah.explain.read import MOST_FLOWS, read_files  # only this needs them
+    from howdah.explain.read import MOST_FLOWS, read_files  # only needed here
     from howdah.explain.twin import twin_text
     from howdah.work.display import Display
 
@@ -175,22 +185,22 @@ def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
     return write_text(twin_text(flows[options.flow - 1], name, flows), file)
 
 
-def _told(profile: Profile, file: Path, core_s: float) -> str:
+def _summary(profile: Profile, file: Path, core_s: float) -> str:
     runs = len(profile.cells())
     return (
-        f"wrote {file}: {runs} run{'' if runs == 1 else 's'}, about {expected_s(core_s)} of one core\n"
+        f"wrote {file}: {runs} run{'' if runs == 1 else 's'}, about {expected_s(core_s)} on one core\n"
         f"next: howdah run {file}\n"
         f"      howdah plan {file}    # only print what a run does\n"
     )
 
 
-def _named(options: argparse.Namespace, asks: bool) -> str:
+def _experiment_name(options: argparse.Namespace, interactive: bool) -> str:
     if options.name is not None:
         return _check_name(options.name)
     if options.output is not None:
         return _check_name(options.output.stem)
-    if asks:
-        return str(_asked("name of the experiment", "mine", _check_name))
+    if interactive:
+        return str(_ask("name of the experiment", "mine", _check_name))
     raise ProfileError("the experiment needs a name", hint="for example: howdah new mine")
 
 
@@ -202,7 +212,7 @@ def _check_name(text: str) -> str:
     return name
 
 
-def _answered(options: argparse.Namespace, name: str, asks: bool) -> Draft:
+def _draft(options: argparse.Namespace, name: str, interactive: bool) -> Draft:
     given: dict[str, Any] = {}
     if options.like is not None:
         given["like"] = _check_like(options.like)
@@ -213,14 +223,14 @@ def _answered(options: argparse.Namespace, name: str, asks: bool) -> Draft:
     for question in _QUESTIONS:
         written = getattr(options, question.field)
         if written is not None:
-            given[question.field] = _checked(question, written)
-    if asks and not given:  # with options, a line that was copied from a page needs no answers
-        for question in (each for each in _QUESTIONS if each.asked):
-            given[question.field] = _asked(question.words, question.default, question.check)
+            given[question.field] = _parse_option(question, written)
+    if interactive and not given:  # a command with options, such as one copied from a page, asks nothing
+        for question in (each for each in _QUESTIONS if each.interactive):
+            given[question.field] = _ask(question.words, question.default, question.check)
     return Draft(name, **given)
 
 
-def _checked(question: _Question, written: str) -> Any:
+def _parse_option(question: _Question, written: str) -> Any:
     try:
         return question.check(written)
     except ProfileError as error:
@@ -229,7 +239,7 @@ def _checked(question: _Question, written: str) -> Any:
 
 
 def _check_like(text: str) -> str:
-    """A shipped path by its name, with or without the directory, or a file."""
+    """Return the name of a shipped path, given with or without its directory, or the path of a file."""
     if Path(text).is_file():
         return str(Path(text).resolve())
     shipped = shipped_profiles()
@@ -249,16 +259,15 @@ def _below_profiles(file: Path) -> str:
     return f"{file.parent.name}/{file.stem}" if file.parent.name in ("paths", "atlas", "cpu") else file.stem
 
 
-def _asked(words: str, default: str, check: Callable[[str], Any]) -> Any:
-    """The answer to a question; Enter takes the default, and what is refused is asked again. Raises HowdahError at the
-    end of the input."""
+def _ask(words: str, default: str, check: Callable[[str], Any]) -> Any:
+    """Ask until the answer is valid; Enter accepts the default. Raise HowdahError at the end of the input."""
     while True:
         write_stdout(f"{words} [{default}]: ")
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:
             write_stdout("\n")
-            raise HowdahError("the answers end here; no profile was written")
+            raise HowdahError("the input ended before the last answer; no profile was written")
         try:
             return check(line.strip() or default)
         except ProfileError as error:

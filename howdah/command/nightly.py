@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah nightly``: run a suite, compare every measure with the baseline, say what has become worse."""
+"""``howdah nightly``: run a suite, compare every measure with the baseline, and report regressions."""
 
 from __future__ import annotations
 
@@ -82,6 +82,22 @@ class Nightly(NightFile, CommandAnswer, shape="nightly"):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    _add_suite_arguments(parser)
+    _add_commit_options(parser)
+    parser.add_argument("--ktap", type=Path, metavar="FILE", help="also write the night as KTAP; - is standard output")
+    parser.add_argument(
+        "--mail", type=Path, metavar="FILE", help="also write the night as a mail; - is standard output"
+    )
+    _add_baseline_options(parser)
+    add_jobs_option(parser)
+    add_cluster_options(parser)
+    parser.add_argument("--list", action="store_true", help="list the cells and do nothing")
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(interrupted=RUNS_KEPT)
+
+
+def _add_suite_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "suite", nargs="?", default=_SUITE, help="a suite file, or the name of one in profiles/suites (nightly)"
     )
@@ -98,6 +114,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="with --claims: only the subset in the profiles' quick: sections"
     )
+
+
+def _add_commit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tree", type=Path, metavar="DIR", help="a kernel tree in git, with --range or --last")
     parser.add_argument(
         "--range", metavar="A..B", help="run the suite on each of these commits of --tree and compare them"
@@ -111,10 +130,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="previous",
         help="what a commit is compared with: the one before it (default), or the start of the range",
     )
-    parser.add_argument("--ktap", type=Path, metavar="FILE", help="also write the night as KTAP; - is standard output")
-    parser.add_argument(
-        "--mail", type=Path, metavar="FILE", help="also write the night as a mail; - is standard output"
-    )
+
+
+def _add_baseline_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accept", action="store_true", help="store the results as the baseline")
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="directory of the baseline (default: baselines/SUITE)"
@@ -136,12 +154,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--power", action="store_true", help="print which planted regressions the suite finds, and run nothing"
     )
-    add_jobs_option(parser)
-    add_cluster_options(parser)
-    parser.add_argument("--list", action="store_true", help="list the cells and do nothing")
-    add_runs_option(parser)
-    add_json_option(parser)
-    parser.set_defaults(interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -149,7 +161,7 @@ def execute(options: argparse.Namespace) -> int:
     place = workers_of(options)
     suite = _suite(options)
     if options.range is not None or options.last is not None:
-        return _range(suite, options)
+        return _run_range(suite, options)
     if options.tree is not None:
         raise UsageError("--tree needs a range of its commits", hint="Name it with --range A..B, or --last N.")
     wanted = chosen(suite, options.only)
@@ -179,7 +191,7 @@ def execute(options: argparse.Namespace) -> int:
         for one in suite.series:
             if one.name in wanted:
                 night.cells += _compare(baseline, made.sheets[one.name], one, wanted[one.name])
-        night.problems += _forgotten(baseline, suite, wanted)
+        night.problems += _missing_from_suite(baseline, suite, wanted)
         night.settle()
         _explain(night, display)
     night.ended, night.wall_s = now(), round(time.monotonic() - clock, 3)
@@ -187,7 +199,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _explain(night: Night, display: Display) -> None:
-    """Reports of experiments with a failing cell. A commit with the kernel of another has no runs of its own."""
+    """Write a report of each experiment with a failing cell. A commit that shares another's kernel has no runs of its
+    own."""
     for name in dict.fromkeys(
         cell.experiment for cell in night.failing if cell.problem is None and cell.state not in ("new", "gone")
     ):
@@ -199,7 +212,7 @@ def _explain(night: Night, display: Display) -> None:
 
 
 def _conclude(night: Night, options: argparse.Namespace) -> int:
-    """Write the night, say what it found, and the exit code."""
+    """Write the night's files, print its findings, and return the exit code."""
     place = write_night(night)
     write_copies(night, options.ktap, options.mail)
     if options.json:
@@ -212,8 +225,8 @@ def _conclude(night: Night, options: argparse.Namespace) -> int:
     return ExitCode.DIFFERS if night.failing else 0
 
 
-def _range(suite: Suite, options: argparse.Namespace) -> int:
-    """Every commit of a range against the one before it, or against the range's start."""
+def _run_range(suite: Suite, options: argparse.Namespace) -> int:
+    """Compare every commit of a range with the one before it, or with the start of the range."""
     check_engine(suite)
     commits = Range(options.tree)
     span = commits.span(options.range, options.last, options.against)
@@ -242,11 +255,11 @@ def _range(suite: Suite, options: argparse.Namespace) -> int:
 
 
 def _suite(options: argparse.Namespace) -> Suite:
-    """A suite's file, or the claims that ``--claims`` names."""
+    """Read the suite's file, or make a suite of the claims that ``--claims`` names."""
     if not options.claims:
         if options.quick or options.kernel:
             raise UsageError("--quick and --kernel are for --claims", hint="A suite sets them for each item.")
-        return read_suite(_find(options.suite))
+        return read_suite(_find_suite(options.suite))
     if options.suite != _SUITE:
         raise UsageError("give a suite or --claims, not both", hint="An item of a suite may have claims: all.")
     kernels = options.kernel or [DEFAULT_KERNEL]
@@ -258,7 +271,7 @@ def _suite(options: argparse.Namespace) -> Suite:
 
 
 def _profiles(names: list[str]) -> dict[str, Path]:
-    """The profiles of these names; that of a set, such as an atlas' entry, stands for several."""
+    """Find the profiles of these names. The name of a set, such as an atlas entry, means several profiles."""
     found: dict[str, Path] = {}
     sets: dict[str, list[str]] = {}
     for each in extensions("sets").values():
@@ -278,8 +291,8 @@ def _count(text: str) -> int:
     return number
 
 
-def _find(name: str) -> Path:
-    """A path as given, or a shipped suite by its name without ``.yaml``."""
+def _find_suite(name: str) -> Path:
+    """Return a path as given, or that of a shipped suite named without ``.yaml``."""
     given = Path(name)
     if given.exists() or given.suffix in (".yaml", ".yml") or "/" in name:
         return given
@@ -305,13 +318,13 @@ def _compare(
     return found
 
 
-def _forgotten(baseline: Baseline, suite: Suite, wanted: Wanted) -> list[str]:
-    """Experiments that the baseline has and the suite has not: a suite that has shrunk should not look green."""
+def _missing_from_suite(baseline: Baseline, suite: Suite, wanted: Wanted) -> list[str]:
+    """Name the experiments that only the baseline has, because a suite that lost experiments should not pass."""
     if any(slugs is not None for slugs in wanted.values()) or len(wanted) < len(suite.series):
         return []
     known = {one.name for one in suite.series}
     return [
-        f"the baseline has {name}, which the suite does not ask for any more"
+        f"the baseline has {name}, which the suite no longer has"
         for name in baseline.experiments()
         if name not in known
     ]
@@ -320,9 +333,8 @@ def _forgotten(baseline: Baseline, suite: Suite, wanted: Wanted) -> list[str]:
 def _accept(
     baseline: Baseline, sheets: dict[str, NightSheet], wanted: Wanted, problems: list[str], options: argparse.Namespace
 ) -> int:
-    """Store the sheets. A run that does not count is stored as such: it can regress no further, and this says so.
-
-    Raises HowdahError where no run counts at all: it would be a baseline of nothing.
+    """Store the sheets as the baseline. Runs that do not count are stored as such and reported, since they cannot
+    regress. Raise HowdahError if no run counts at all: the baseline would be empty.
     """
     uncounted = 0
     runs = [each for sheet in sheets.values() for cell in sheet.cells.values() for each in cell.repetitions.values()]
@@ -355,7 +367,8 @@ def _accept(
 
 
 def _power(baseline: Baseline, suite: Suite, wanted: Wanted, options: argparse.Namespace) -> int:
-    """Print the table. Raises HowdahError where no cell of the suite has a baseline, whose spread it takes."""
+    """Print the table of regressions that the suite finds. Raise HowdahError if no cell has a baseline to take spread
+    from."""
     power = power_of(baseline, suite, wanted)
     if options.json:
         answer(NightlyPower.over(power))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah pack``: runs or experiments as one file that can be mailed; ``howdah unpack``: such a file as runs."""
+"""``howdah pack``: write runs or experiments as one file; ``howdah unpack``: restore them from such a file."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ def unpack_execute(options: argparse.Namespace) -> int:
         answer(Unpack(directory=str(target), experiments=index.experiments, files=files, bytes=size))
     else:
         first = target / index.experiments[0] if index.experiments else target
-        told = (
+        text = (
             f"{target}: {counted(len(index.runs), 'run')}, {files} files, {size / 1e6:.1f} MB\n"
             f"  results: {first / 'report.html'}\n  check:   howdah verify {first}\n"
         )
-        write_stdout(fitted(told, whole="check: "))
+        write_stdout(fitted(text, whole="check: "))
     return 0

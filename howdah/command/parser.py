@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parser that every command shares: help in groups, and the nearest name for a word that is misspelt."""
+"""The parser class of all commands: grouped help, and suggestions for misspelt words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXIT_CODES: dict[int, str] = {
     ExitCode.NO_BASELINE: "no baseline to compare with",
     ExitCode.INTERRUPTED: "interrupted",
 }
-# How `howdah --help` orders the commands. One that is in none of these follows under OTHER.
+# The groups of `howdah --help`, in order. A command that is in none of them is listed under OTHER.
 GROUPS: dict[str, tuple[str, ...]] = {
     "make experiments": ("new", "list", "plan", "run", "build", "bundle"),
     "read results": ("report", "compare", "claims", "score", "figure", "table", "explain", "export"),
@@ -37,18 +37,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 OTHER = "other commands"
 _WIDEST = 100
-# How argparse begins the message about arguments that are not there.
+# The beginning of argparse's message about missing arguments.
 _MISSING = "the following arguments are required: "
-# Options that are no more, and what takes their place.
+# Options that were removed, and what replaces them.
 _GONE = {
     "--part": "the machines of a cluster make one atlas together: --scheduler tcp://HOST:8786, see docs/cluster.md",
 }
-# Commands and options that had another name.
+# Commands and options that were renamed.
 _RENAMED = {"lab": "machines", "--lab": "--machines", "--labs": "--machine-sets"}
 
 
 class Formatter(argparse.HelpFormatter):
-    """Help as wide as the terminal, up to 100 columns. Lines of a text that begin with a space stay as they are."""
+    """Format help as wide as the terminal, up to 100 columns. Lines that begin with a space are not wrapped."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=min(shutil.get_terminal_size().columns, _WIDEST) - 2, max_help_position=28)
@@ -61,7 +61,7 @@ class Formatter(argparse.HelpFormatter):
 
 
 def _parts(text: str) -> Iterator[tuple[bool, list[str]]]:
-    """Paragraphs to wrap, and lines to keep (True)."""
+    """Yield (False, lines of a paragraph to wrap) and (True, [line to keep])."""
     block: list[str] = []
     for line in text.strip("\n").split("\n"):
         if line.startswith(" ") or not line:
@@ -76,13 +76,13 @@ def _parts(text: str) -> Iterator[tuple[bool, list[str]]]:
 
 
 def _is_profile(word: str) -> bool:
-    from howdah.work.catalogue import shipped_profiles  # it is slow to load, and most words are commands
+    from howdah.work.catalogue import shipped_profiles  # slow to load and rarely needed
 
     return Path(word).suffix in (".yaml", ".yml") or word in shipped_profiles()
 
 
 class WrongUsageError(SystemExit):
-    """The words of a command line are wrong; it has been said on standard error."""
+    """Exit because a command line is wrong. The message has already been printed on standard error."""
 
     def __init__(self, what: str, where: str, hint: str) -> None:
         super().__init__(ExitCode.WRONG_USE)
@@ -92,12 +92,12 @@ class WrongUsageError(SystemExit):
 
 
 def _name(action: argparse.Action) -> str:
-    """What messages call an argument, as those of argparse do."""
+    """Return an argument's name in messages, as argparse writes it."""
     return "/".join(action.option_strings) or str(action.metavar or action.dest)
 
 
 class Parser(argparse.ArgumentParser):
-    """Names the nearest command, choice or option where one is misspelt, and says where the others are listed."""
+    """A parser that suggests the nearest command, choice or option for a misspelt one and names the list of them."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         settings.setdefault("formatter_class", Formatter)
@@ -113,7 +113,7 @@ class Parser(argparse.ArgumentParser):
         raise WrongUsageError(what, self.prog, "\n".join([*more, help_is]))
 
     def _choices_of(self, missing: Sequence[str]) -> str:
-        """A line for each missing argument that has only some values: those."""
+        """Return a line of choices for each missing argument that has some."""
         named = {_name(action): action.choices for action in self._actions if action.choices is not None}
         return "".join(f"\n  {name} is one of {', '.join(map(str, named[name]))}" for name in missing if name in named)
 
@@ -145,13 +145,13 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no option {option}; {option} is now called {_RENAMED[option]}")
             if option in _GONE:
                 self.error(f"there is no option {option} any more; {_GONE[option]}")
-            # Without the hyphens, which would make every two short options alike. Half of the letters in common is too
-            # little: --runs, which is an option of other commands, is no misspelling of --unknowns.
+            # Compare without the hyphens, which make any two short options similar, and require 0.6: with half of the
+            # letters in common, --runs (an option of other commands) would count as a misspelt --unknowns.
             bare = {text.lstrip("-"): text for text in known}
             close = nearest(option.lstrip("-"), bare, least=0.6)
             self.error(f"there is no option {option}" + (f"\n  did you mean {bare[close]}?" if close else ""))
         if rest and commands_of(self) is None:
-            self.error(f"it takes no argument {rest[0]!r} here")
+            self.error(f"unexpected argument {rest[0]!r}")
         return found, rest
 
     def format_help(self) -> str:
@@ -173,26 +173,26 @@ class Parser(argparse.ArgumentParser):
 
 
 class TopParser(Parser):
-    """That of ``howdah`` itself. The parsers of its commands are plain ``Parser`` objects."""
+    """The parser of ``howdah`` itself. The parsers of its commands are plain ``Parser`` objects."""
 
     def add_subparsers(self, **settings: Any) -> Any:
         return super().add_subparsers(**{"parser_class": Parser, "action": Commands, **settings})
 
 
 def commands_of(parser: argparse.ArgumentParser) -> argparse._SubParsersAction[argparse.ArgumentParser] | None:
-    """The subcommands of a parser; None where it has none."""
+    """Return the subcommands of a parser, or None."""
     return next((each for each in parser._actions if isinstance(each, argparse._SubParsersAction)), None)
 
 
 def entries_of(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> dict[str, argparse.Action]:
-    """The subcommands by name; ``help`` of each is its line in the list."""
+    """Return the list entries of subcommands by name; an entry's ``help`` is its line in the list."""
     return {str(entry.dest): entry for entry in commands._choices_actions}
 
 
 def grouped(
     commands: argparse._SubParsersAction[argparse.ArgumentParser],
 ) -> list[tuple[str, list[argparse.Action]]]:
-    """Every command in the group that has its name, those of none under ``OTHER``."""
+    """Return all commands by their group in GROUPS; those in no group come last, under ``OTHER``."""
     entries = entries_of(commands)
     added = commands.added if isinstance(commands, Commands) else {}
     groups = {
@@ -206,7 +206,7 @@ def grouped(
 
 
 def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """A parser, then those of its commands, recursively."""
+    """Yield a parser and, recursively, those of its subcommands."""
     yield parser
     commands = commands_of(parser)
     for each in dict.fromkeys(commands.choices.values()) if commands else ():
@@ -214,7 +214,7 @@ def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentP
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Give every command that has no description its line of the list as one."""
+    """Use a command's line in the list as its description where it has none."""
     commands = commands_of(parser)
     if commands is None:
         return
@@ -227,11 +227,11 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def section(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
-    """The group of options with that title, made the first time."""
+    """Return the option group with this title; create it on first use."""
     known = (group for group in parser._action_groups if group.title == title)
     return next(known, None) or parser.add_argument_group(title)
 
 
 def exit_codes() -> str:
-    """The exit codes in words, one a line."""
+    """The exit codes with their meanings, one per line."""
     return "\n".join(f"  {code:<4} {words}" for code, words in EXIT_CODES.items())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah plan``: print everything a run would do, in order, and do nothing."""
+"""``howdah plan``: print in order everything that a run would do, without doing it."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     profile, plans = load_plans(options)
     shown = plans if options.all else plans[:1]
-    told = plan_cautions(list(plans.chosen.values()))
+    cautions = plan_cautions(list(plans.chosen.values()))
     if options.json:
-        answer(PlanOf(runs=len(plans), plans=[_plain(plan) for plan in shown], cautions=told))
+        answer(PlanOf(runs=len(plans), plans=[_plain(plan) for plan in shown], cautions=cautions))
         return 0
     for plan in shown:
         numbers, head, commands = render(plan).partition("\noperations:\n")
@@ -48,14 +48,14 @@ def execute(options: argparse.Namespace) -> int:
     if len(shown) < len(plans):
         more = len(plans) - len(shown)
         write_stdout(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
-    write_stdout("".join(fitted(f"# {sentence}\n") for sentence in told))
+    write_stdout("".join(fitted(f"# {sentence}\n") for sentence in cautions))
     if profile.unknown is not None and not profile.is_quick:
         write_stdout(fitted(_cost(profile, options.overrides)))
     return 0
 
 
 def _plain(plan: Plan) -> dict[str, Any]:
-    """The places of parameters as in run.json."""
+    """Return a plan as JSON, with the paths of parameters as in run.json."""
     places = {name: from_here(place) for name, place in plan.parameter_places.items()}
     steps = {"operations": encoded(plan.operations), "timeline": encoded(plan.timeline)}
     plain = dataclasses.asdict(dataclasses.replace(plan, operations=[], timeline=[]))
@@ -63,12 +63,12 @@ def _plain(plan: Plan) -> dict[str, Any]:
 
 
 def _cost(profile: Profile, overrides: list[str]) -> str:
-    """What the runs are expected to cost as the profile is written, and over the grid of what is unknown."""
+    """Return the expected cost of the runs as written, and that of the grid of unknown values."""
     written = profile if not profile.with_unknowns else load(profile.path, overrides)
     whole = profile if profile.with_unknowns else load(profile.path, overrides, unknowns=True)
     cost, most = profile_core_s(written), profile_core_s(whole)
     return (
-        f"# as written: {counted(len(written.cells()), 'run')}, about {expected_s(cost)} of one core\n"
+        f"# as written: {counted(len(written.cells()), 'run')}, about {expected_s(cost)} on one core\n"
         f"# the grid of what is unknown (--unknowns): {counted(len(profile.grid), 'point')}, "
-        f"{counted(len(whole.cells()) - len(written.cells()), 'run')}, about {expected_s(most - cost)} of one core\n"
+        f"{counted(len(whole.cells()) - len(written.cells()), 'run')}, about {expected_s(most - cost)} on one core\n"
     )

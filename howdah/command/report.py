@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah report``: make the HTML report of an experiment again, from its directory alone."""
+"""``howdah report``: make the HTML report of an experiment again, using only its directory."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import argparse
 
 from pydantic import Field
 
-from howdah.claim.claims import judge_claims, judged_with
+from howdah.claim.claims import claims_profile, judge_claims
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.command.shape import CommandAnswer
-from howdah.command.twin import laid_over
+from howdah.command.twin import compare_with_recording
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
 from howdah.record.claims import ClaimRow, read_claims
@@ -49,12 +49,12 @@ def execute(options: argparse.Namespace) -> int:
     with Display(quiet=options.json) as display:
         bring_up_to_date(path, force=options.reanalyse, workers=cores(), progress=display.build)
         display.build("claims", 0, 0)
-        judge_claims(path, judged_with(path))
+        judge_claims(path, claims_profile(path))
         display.build("report", 0, 0)
         shown = read_shown(path)
         prometheus = "off" if options.without_prometheus else "auto"
         page = report(path, prometheus=prometheus, shown=shown, tell=display.build)
-        laid_over(path, shown, page=True)
+        compare_with_recording(path, shown, page=True)
     if options.json:
         claims = read_claims(path)
         answer(ReportMade.over(result_data([shown]), report=str(page), experiment=str(path), claims=claims))

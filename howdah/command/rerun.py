@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah rerun``: replay a run from its own plan and compare tables, measures and verdict."""
+"""``howdah rerun``: repeat a run from its own plan and compare tables, measures and verdict."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
         named = f"Name one of its runs: {', '.join(runs[:4])}{' …' if len(runs) > 4 else ''}." if runs else None
         raise UsageError("this is an experiment; name one of its runs", where=str(original.path), hint=named)
     wrong = [str(each) for each in mismatches(original, read_record(original))]
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # a short run is made more than once a second
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # a short run may be repeated within a second
     final = options.runs / "reruns" / f"{original.name}-{stamp}"
     with Display(quiet=options.json) as display:
         again = make_again(original, final, display.build, display.single, trust=options.trust)
@@ -70,7 +70,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """As run.json has it."""
+    """Return a value as run.json has it."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     return value.plain() if isinstance(value, FilePart) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah run``: run every cell of a profile, judge it, and report it."""
+"""``howdah run``: run every cell of a profile, judge the runs, and report them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pydantic import Field
 from rich.console import Console
 
 from howdah.cluster.opened import executor_at
+from howdah.cluster.place import Place
 from howdah.command import plan as plan_command
-from howdah.command.answer import answer, tell
+from howdah.command.answer import answer, print_event
 from howdah.command.claims import print_claims
 from howdah.command.common import (
     MAKING,
@@ -32,7 +33,7 @@ from howdah.command.common import (
 from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
 from howdah.command.shape import CommandAnswer
-from howdah.command.twin import Twin, laid_over
+from howdah.command.twin import Twin, compare_with_recording
 from howdah.errors import ExitCode, UsageError
 from howdah.foreign import escape_controls
 from howdah.layout import folded, terminal_width
@@ -45,13 +46,14 @@ from howdah.record.verdict import read_verdict
 from howdah.work.batch import Events, Listener, Outcome
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory, set_latest
+from howdah.work.planned import Prepared
 from howdah.work.prepared import hold, make, prepare
 from howdah.work.results import judged_claims
 
 if TYPE_CHECKING:
     from howdah.record.result import Experiment
 
-INDEXED_RUNS = 100  # fewer are read in a second
+INDEXED_RUNS = 100  # the fewest runs whose rows are made as they end; fewer are read within a second
 
 
 class _IndexJudged(ExperimentIndex):
@@ -61,7 +63,7 @@ class _IndexJudged(ExperimentIndex):
 
 
 class RunMade(_IndexJudged, CommandAnswer, shape="run"):
-    """experiment.json, with the claims."""
+    """The content of experiment.json, and the claims."""
 
     experiment: str
     report: str | None
@@ -80,7 +82,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does"
     )
     section(parser, RESULTS).add_argument(
-        "--json-events", action="store_true", help="print a line of JSON for each thing that happens, while it does"
+        "--json-events", action="store_true", help="print each event as a line of JSON, when it happens"
     )
     section(parser, RESULTS).add_argument("--no-report", action="store_true", help="make no HTML report")
     parser.set_defaults(interrupted=RUNS_KEPT, all=False)
@@ -91,32 +93,21 @@ def execute(options: argparse.Namespace) -> int:
         return plan_command.execute(options)
     check_jobs(options)
     if options.json and options.json_events:
-        raise UsageError("--json prints one object at the end, --json-events a line each time: give only one of them")
+        raise UsageError("--json prints one object at the end, --json-events a line per event: give only one of them")
     place = workers_of(options)
     profile, plans = load_plans(options)
-    with ExitStack() as locks, _shown(options) as display:
+    with ExitStack() as locks, _display(options) as display:
         experiment = hold(options.runs / profile.name, locks)
         prepared = prepare(experiment, profile, plans, display.build)
         if options.json_events:
-            tell({"event": "begin", "experiment": str(experiment.path), "runs": len(plans)})
+            print_event({"event": "begin", "experiment": str(experiment.path), "runs": len(plans)})
         display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {', '.join(prepared.engines)}")
         for sentence in plan_cautions(list(plans.chosen.values())):
             display.say(f"! {sentence}")
-        workers = options.jobs or (cores() if prepared.parallel else 1)
-        try:
-            with (
-                executor_at(place, display.say, runs=options.runs, again=options.again) as executor,
-                _indexed(display.batch, len(plans)) as listen,
-            ):
-                outcomes = make([prepared], workers, options.again, listen, tell=display.say, executor=executor)
-        finally:
-            set_latest(options.runs, experiment)
-        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-        if errors:
-            raise errors[0]
+        outcomes = _make_runs(prepared, options, place, display)
         index = read_index(experiment.index)
         claims = judged_claims(experiment.path)
-        from howdah.report.results import read_shown  # and pyarrow
+        from howdah.report.results import read_shown  # loads pyarrow
 
         made = read_shown(experiment.path)
         page = None
@@ -125,33 +116,52 @@ def execute(options: argparse.Namespace) -> int:
 
             display.build("report", 0, 0)
             page = report(experiment.path, shown=made, tell=display.build)
-        over = laid_over(experiment.path, made, page=page is not None)
+        overlay = compare_with_recording(experiment.path, made, page=page is not None)
     claims = claims or ClaimsFile(unknown=None, claims=[])
     if options.json_events:
         code = _exit_code(index, claims, outcomes)
-        tell({"event": "end", "exit_code": code, "report": page and str(page)})
+        print_event({"event": "end", "exit_code": code, "report": page and str(page)})
         return code
-    return _conclude(options, experiment, made, index, claims, outcomes, page, over)
+    return _conclude(options, experiment, made, index, claims, outcomes, page, overlay)
+
+
+def _make_runs(
+    prepared: Prepared, options: argparse.Namespace, place: Place, display: Display | Events
+) -> list[Outcome]:
+    """Make the missing runs and point ``latest`` at the experiment. Raise the error of the first run that has one."""
+    workers = options.jobs or (cores() if prepared.parallel else 1)
+    try:
+        with (
+            executor_at(place, display.say, runs=options.runs, again=options.again) as executor,
+            _with_rows_made_early(display.batch, len(prepared.cells)) as listen,
+        ):
+            outcomes = make([prepared], workers, options.again, listen, tell=display.say, executor=executor)
+    finally:
+        set_latest(options.runs, prepared.experiment)
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+    return outcomes
 
 
 @contextmanager
-def _shown(options: argparse.Namespace) -> Iterator[Display | Events]:
+def _display(options: argparse.Namespace) -> Iterator[Display | Events]:
     if options.json_events:
-        yield Events(tell)
+        yield Events(print_event)
         return
     with Display(quiet=options.json) as display:
         yield display
 
 
 @contextmanager
-def _indexed(listen: Listener, runs: int) -> Iterator[Listener]:
-    """Of many runs the rows that ``howdah.load`` gives are made as they end."""
+def _with_rows_made_early(listen: Listener, runs: int) -> Iterator[Listener]:
+    """For many runs, prepare the rows of ``howdah.load`` as the runs end."""
     if runs < INDEXED_RUNS:
         yield listen
         return
-    from howdah.library.growing import Growing  # and all of pyarrow
+    from howdah.library.growing import IndexingListener  # loads all of pyarrow
 
-    growing = Growing(listen)
+    growing = IndexingListener(listen)
     with growing:
         yield growing
 
@@ -164,21 +174,21 @@ def _conclude(
     claims: ClaimsFile,
     outcomes: list[Outcome],
     page: Path | None,
-    over: tuple[list[str], Twin | None],
+    overlay: tuple[list[str], Twin | None],
 ) -> int:
-    from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
-    from howdah.report.found import found
+    from howdah.report.ending import ending, results  # loads pyarrow, but nothing that only pages need
+    from howdah.report.findings import findings
     from howdah.report.source import TableSource
 
     shown = results([made], TableSource())
     if options.json:
-        made_of = {"experiment": str(experiment.path), "report": page and str(page), "found": found(shown)}
-        answer(RunMade.over(index, **made_of, twin=over[1], claims=claims.claims, unknown=claims.unknown))
+        made_of = {"experiment": str(experiment.path), "report": page and str(page), "found": findings(shown)}
+        answer(RunMade.over(index, **made_of, twin=overlay[1], claims=claims.claims, unknown=claims.unknown))
     else:
         console = Console(highlight=False, soft_wrap=True)
-        told = {outcome.cell.directory_name for outcome in outcomes if outcome.verdict == "invalid"}
-        console.print(escape_controls(ending(shown, terminal_width(), told)), markup=False)
-        for why, names in _explained(experiment, outcomes).items():
+        invalid = {outcome.cell.directory_name for outcome in outcomes if outcome.verdict == "invalid"}
+        console.print(escape_controls(ending(shown, terminal_width(), invalid)), markup=False)
+        for why, names in _invalid_by_reason(experiment, outcomes).items():
             console.print(escape_controls(f"! {', '.join(names)}:"), markup=False)
             for text in why:
                 for line in text.splitlines():
@@ -186,7 +196,7 @@ def _conclude(
                     console.print(escape_controls("\n".join(lines)), markup=False)
         if claims.claims:
             print_claims(console, claims)
-        for line in over[0]:
+        for line in overlay[0]:
             console.print(escape_controls(line), markup=False)
         if page:
             console.print(escape_controls(f"report: {page}"), markup=False)
@@ -203,8 +213,8 @@ def _exit_code(index: ExperimentIndex, claims: ClaimsFile, outcomes: list[Outcom
     return ExitCode.DIFFERS if "fail" in {claim.verdict for claim in claims.claims} else 0
 
 
-def _explained(experiment: ExperimentDirectory, outcomes: list[Outcome]) -> dict[tuple[str, ...], list[str]]:
-    """Why runs are invalid, where the person looks first: what is said, to the runs that it is said of."""
+def _invalid_by_reason(experiment: ExperimentDirectory, outcomes: list[Outcome]) -> dict[tuple[str, ...], list[str]]:
+    """Return why runs are invalid, or failed: the names of the runs by the reasons that they share."""
     found: dict[tuple[str, ...], list[str]] = {}
     for outcome in outcomes:
         if outcome.verdict != "invalid":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah schema``: where the JSON Schema of profiles or of suites is, for an editor."""
+"""``howdah schema``: print the path of the JSON Schema of profiles or suites, for an editor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ It reads PATH up to the first space. Write a path with one as file:///… with %
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _HOW
-    parser.add_argument("what", nargs="?", choices=_SCHEMAS, default="profile", help="of what (default: profile)")
+    parser.add_argument(
+        "what", nargs="?", choices=_SCHEMAS, default="profile", help="what the schema describes (default: profile)"
+    )
     parser.add_argument("--text", action="store_true", help="print the schema itself")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah score``: scores of an experiment's runs against thresholds."""
+"""``howdah score``: score an experiment's runs against thresholds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _table(scores: list[Score]) -> str:
-    """A block a variant, a line a score."""
+    """Return a block per variant with a line per score."""
     lines = []
     for (experiment, kernel, algorithm, point), rows in groupby(scores, key=_variant):
         lines.append("  ".join(filter(None, (algorithm, point, f"{experiment} on {kernel}"))))

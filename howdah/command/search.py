@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah search``: the smallest candidate of a profile's ``search:`` on which a claim fails."""
+"""``howdah search``: find the smallest candidate of a profile's ``search:`` section on which a claim fails."""
 
 from __future__ import annotations
 
@@ -97,26 +97,26 @@ def execute(options: argparse.Namespace) -> int:
             space, goal, directory, options.jobs or cores(), display.build, lambda *_: None, display.say, executor
         )
         found = SearchSession(space, goal, trials, display.say, _explain).run(options.sampler)
-        said = _said(found, goal.says)
-        page = write_page(found, space, goal.says, said, directory)
+        lines = _summary(found, goal.says)
+        page = write_page(found, space, goal.says, lines, directory)
     kept = _keep(options.corpus, directory, profile.name, found)
     if options.json:
         whole = searched(found, goal.says, space.asked)
         answer(Search.over(whole, directory=str(directory), page=str(page), corpus=kept and str(kept)))
     else:
         if found.proven is not None:
-            said.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")
+            lines.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")
         if found.crash is not None:
             crash = (
                 directory / CRASH_NAME if options.corpus is None else options.corpus / f"{profile.name}-{CRASH_NAME}"
             )
-            said.append(f"profile of the crash: {crash}")
-        write_stdout(fitted("\n".join([*said, f"page: {page}"]) + "\n"))
+            lines.append(f"profile of the crash: {crash}")
+        write_stdout(fitted("\n".join([*lines, f"page: {page}"]) + "\n"))
     return 0 if found.simplest is not None or found.crash is not None else ExitCode.INVALID
 
 
 def _check_corpus(corpus: Path | None) -> None:
-    """Raises HowdahError where nothing can be kept there, which a search should not end with."""
+    """Raise HowdahError unless files can be written to the directory, before the search rather than at its end."""
     if corpus is None:
         return
     try:
@@ -143,18 +143,18 @@ def _keep(corpus: Path | None, directory: Path, name: str, found: SearchResult) 
 
 def _explain(experiment: Path) -> list[str]:
     from howdah.report.ending import results
-    from howdah.report.found import found
+    from howdah.report.findings import findings
     from howdah.report.results import read_shown
     from howdah.report.source import TableSource
 
-    return found(results([read_shown(experiment)], TableSource()))
+    return findings(results([read_shown(experiment)], TableSource()))
 
 
-def _said(found: SearchResult, says: str) -> list[str]:
-    return [*_sought(found, says), *_crashes(found)]
+def _summary(found: SearchResult, says: str) -> list[str]:
+    return [*_result_lines(found, says), *_crash_lines(found)]
 
 
-def _crashes(found: SearchResult) -> list[str]:
+def _crash_lines(found: SearchResult) -> list[str]:
     if not found.crashed:
         return []
     lines = [f"The guest's kernel crashed on {counted(len(found.crashed), 'candidate')}."]
@@ -165,7 +165,7 @@ def _crashes(found: SearchResult) -> list[str]:
     return lines
 
 
-def _sought(found: SearchResult, says: str) -> list[str]:
+def _result_lines(found: SearchResult, says: str) -> list[str]:
     seen = len(found.tried) / found.size
     share = "less than a millionth" if seen < 1e-6 else f"{significant(seen * 100, 2)} %"
     if found.simplest is None or found.proven is None:
@@ -177,7 +177,7 @@ def _sought(found: SearchResult, says: str) -> list[str]:
     lines = [f"{says[:1].upper()}{says[1:]}: {found.proven.score.text}"]
     lines += [f"  {name}: {value}" for name, value in {**found.simplest.candidate, **found.simplest.more}.items()]
     lines += found.why
-    lines += _neighbours(found)
+    lines += _neighbour_lines(found)
     lines.append(
         f"{counted(len(found.tried), 'candidate')} tried ({share} of the space): {found.count('failed')} show it, "
         f"{found.count('held')} do not, {found.count('none')} have no value; "
@@ -190,7 +190,7 @@ def _sought(found: SearchResult, says: str) -> list[str]:
     return lines
 
 
-def _neighbours(found: SearchResult) -> list[str]:
+def _neighbour_lines(found: SearchResult) -> list[str]:
     scored = [(name, each.score) for name, each in found.neighbours if each.score.value is not None]
     if not scored:
         return []

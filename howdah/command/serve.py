@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah serve``: one Prometheus on loopback over all runs."""
+"""``howdah serve``: serve all runs through one Prometheus on loopback."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of what commands print with ``--json``: one class describes an object, makes it, and is its schema."""
+"""The base class of ``--json`` objects. One class defines, makes and documents an object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from howdah.record.model import FilePart
 
 
 class CommandAnswer(FilePart):
-    """``class Sign(CommandAnswer, shape="sign")`` is what ``answer(Sign(...))`` prints with the shape ``sign/1``."""
+    """An object with a shape: ``class Sign(CommandAnswer, shape="sign")`` is printed with the shape ``sign/1``."""
 
     shape_name: ClassVar[str] = ""
     shape_version: ClassVar[int] = 1
@@ -24,12 +24,12 @@ class CommandAnswer(FilePart):
 
     @classmethod
     def over(cls, file: FilePart, **own: Any) -> Self:
-        """What a command adds to all that a file or a result has."""
+        """Return an object with all fields of a file or result, and fields of the command's own."""
         there = {name: getattr(file, name) for name in file.model_fields_set}
         return cls.model_construct({*own, *there}, **own, **there)
 
     def plain(self) -> dict[str, Any]:
-        """What a command adds stands first."""
+        """Return the fields, the command's own first."""
         found = super().plain()
         own = [name for name in type(self).__annotations__ if name in found]
         return {**{name: found[name] for name in own}, **found}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of what commands print with ``--json``; docs/json.schema.json is made from them.
+"""Write docs/json.schema.json, the schema of all ``--json`` objects, from their classes.
 
-``python -m howdah.command.shapes [--check] [docs]`` writes it, or says whether it is current. An object may
-have more fields than its shape: a reader passes over what it does not know.
+``python -m howdah.command.shapes [--check] [docs]`` writes it, or tells whether it is current. An object may have more
+fields than its shape: readers ignore fields that they do not know.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from howdah.plan.plan import Plan
 from howdah.record.model import FilePart
 
 
-class _Said(FilePart):
+class _ErrorText(FilePart):
     what: str
     where: str | None
     hint: str | None
 
 
 class Error(CommandAnswer, shape="error"):
-    error: _Said
+    error: _ErrorText
 
 
 def _answers() -> Iterator[type[CommandAnswer]]:
-    """Of every command: each class is beside its command, where a package of howdah's own adds it as well."""
+    """Yield the object classes of all commands, and those that howdah's own packages add."""
     for each in extensions("commands").values():
         if each.is_own:
             entry: CommandEntry = each.load()
@@ -54,16 +54,16 @@ def _answers() -> Iterator[type[CommandAnswer]]:
 SHAPES: dict[str, type[CommandAnswer]] = {each.shape_name: each for each in _answers()}
 
 
-class _Printed(GenerateJsonSchema):
-    """A dataclass is printed whole: each of its fields is there, with a default or without."""
+class _PrintedSchema(GenerateJsonSchema):
+    """Require all fields of a dataclass: it is printed with its defaults."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
         return field["type"] == "dataclass-field" or super().field_is_required(field, total)
 
 
 def schema(name: str) -> dict[str, Any]:
-    """JSON Schema of one shape, its name and version included."""
-    found: dict[str, Any] = SHAPES[name].model_json_schema(schema_generator=_Printed)
+    """Return the JSON Schema of one shape, including its name and version."""
+    found: dict[str, Any] = SHAPES[name].model_json_schema(schema_generator=_PrintedSchema)
     found["properties"] = {SHAPE: {"const": SHAPES[name].shape()}, **found.get("properties", {})}
     found["required"] = [SHAPE, *found.get("required", [])]
     if name == "plan":
@@ -74,7 +74,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def document() -> dict[str, Any]:
-    """All shapes as one schema: ``shape`` says which of them an object has."""
+    """Return all shapes as one schema; an object's ``shape`` selects one."""
     definitions: dict[str, Any] = {}
     for name, each in SHAPES.items():
         text = each.shape()

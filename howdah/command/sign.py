@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Files that are not those that were recorded are not signed."""
+    """Sign runs or experiments. Raise HowdahError if a file differs from its recorded digest."""
     written = []
     for path in [find(options.runs, name) for name in options.what]:
         for run in runs_below(path):
@@ -38,7 +38,7 @@ def execute(options: argparse.Namespace) -> int:
             if wrong:
                 raise refusal(run, wrong[0])
             if record.digests is None:
-                write_stderr(f"howdah: {run.name} has no digests: what is signed is what is there now\n")
+                write_stderr(f"howdah: {run.name} has no digests: its files are signed as they are now\n")
         written.append(sign(path, options.key))
     if options.json:
         answer(Sign(signatures=[str(file) for file in written]))

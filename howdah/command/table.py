@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah table``: results, differences or completion times for a paper, as LaTeX, Markdown, CSV or text."""
+"""``howdah table``: print results, differences or completion times for a paper as LaTeX, Markdown, CSV or text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from howdah.record.result import Experiment
 from howdah.report.difference import difference_table
 from howdah.report.ending import results
 from howdah.report.source import TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 from howdah.report.tabular import FORMS, Tabular, result_table, text
 from howdah.report.transfer import completion_table
 from howdah.work.experiment import find
@@ -46,12 +46,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="METRIC",
-        help="of results and differences: this one, not the main ones; may be repeated",
+        help="with --of results or differences: show this measure instead of the main ones; may be repeated",
     )
     parser.add_argument(
         "--limits",
         metavar="SIZE,...",
-        help="of completion: where the next class of size begins, such as '100 kB, 1 MB'",
+        help="with --of completion: where size classes begin, such as '100 kB, 1 MB'",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to this file (default: standard output)")
     add_runs_option(parser)
@@ -79,11 +79,11 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise UsageError for an option that the table does not take, and for an unknown measure."""
+    """Raise UsageError for an unknown measure and for an option that does not apply to the table."""
     if options.measure and options.of == _COMPLETION:
-        raise UsageError("--measure is of results and differences, not of completion", hint="leave it out")
+        raise UsageError("--measure applies to results and differences, not to completion", hint="leave it out")
     if options.limits is not None and options.of != _COMPLETION:
-        raise UsageError("--limits is of completion times", hint="add --of completion, or leave it out")
+        raise UsageError("--limits applies to completion times", hint="add --of completion, or leave it out")
     known = known_metrics()
     for name in options.measure:
         if name not in known:
@@ -93,7 +93,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _limits(text: str) -> list[int]:
-    """Bytes. Raises UsageError."""
+    """Parse the limits of size classes, in bytes. Raise UsageError unless they are positive and distinct."""
     try:
         found = [parse_size(part) for part in text.split(",")]
     except QuantityError as error:
@@ -108,5 +108,5 @@ def _table(kind: str, experiments: list[Experiment], measures: list[str], limits
         return completion_table(experiments, limits_bytes=limits_bytes)
     found = results(experiments, TableSource())
     if kind == _DIFFERENCES:
-        return difference_table(subjects(found), measures)
+        return difference_table(subjects_of(found), measures)
     return result_table(found, ", ".join(dict.fromkeys(each.name for each in experiments)), measures)

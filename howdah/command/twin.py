@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of a twin over the recording that it was written from: lines for a terminal, an object of JSON, a page."""
+"""Compare the runs of a twin with the recording it was made from: as lines, as JSON and as a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TWIN_PAGE = "twin.html"
 
 
 class TwinRun(FilePart):
-    """One run of a twin over the recorded flow."""
+    """One run of a twin compared with the recorded flow."""
 
     run: str
     distance: float | None = Field(description="the largest of 'distances'; null where the recording has no course")
@@ -28,19 +28,19 @@ class Twin(FilePart):
     runs: list[TwinRun] = Field(description="the nearest first")
 
 
-def laid_over(path: Path, made: Experiment, *, page: bool) -> tuple[list[str], Twin | None]:
-    """Lines about the runs of an experiment, and the same as JSON; nothing where its profile is not a twin or no run
-    counts. With ``page`` the page is written."""
+def compare_with_recording(path: Path, made: Experiment, *, page: bool) -> tuple[list[str], Twin | None]:
+    """Compare an experiment's runs with the recording of its twin profile. Return lines for a terminal and the object
+    for JSON, both empty if the profile is not a twin or no run counts. With ``page``, write the page."""
     sections = sections_of_experiment(path)
     if sections.recorded is None:
         return [], None
-    from howdah.explain.overlay import overlays, told, write_overlay  # only a twin needs them
+    from howdah.explain.overlay import overlay_lines, overlays, write_overlay  # only needed for twins
 
     found = overlays(sections.recorded, made.runs)
     if not found:
         return [], None
     open_fields = list(sections.unknown.fields) if sections.unknown is not None else []
-    lines = told(found[0], len(found) - 1, open_fields)
+    lines = overlay_lines(found[0], len(found) - 1, open_fields)
     if page:
         lines.append(f"recorded and reproduced: {write_overlay(made.name, found, path / TWIN_PAGE)}")
     runs = [

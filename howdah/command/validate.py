@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah validate``: the same plans on two engines must give the same results."""
+"""``howdah validate``: check that two engines give the same results for the same plans."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah verify``: whether runs are what they say they are."""
+"""``howdah verify``: check that runs are unchanged and that their results follow from their records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _execute(options: argparse.Namespace, place: Path) -> int:
-    packs: dict[str, str] = {}  # where they are unpacked, and their names
+    packs: dict[str, str] = {}  # name of a pack by the path it is unpacked to
     paths = [path for name in options.what for path in _paths(options, name, place, packs)]
     signed = options.signature or options.allowed_signers is not None or options.public_key is not None
     reports: list[Report] = []
@@ -90,15 +90,15 @@ def _execute(options: argparse.Namespace, place: Path) -> int:
     states = [report.state for report in reports]
     code = ExitCode.DIFFERS if DIFFERS in states else ExitCode.INVALID if UNCHECKED in states or not states else 0
     if options.json:
-        told = [Verified(state=report.state, **vars(report)) for report in reports]
-        answer(Verify(verified=set(states) == {VERIFIED}, reports=told))
+        shown = [Verified(state=report.state, **vars(report)) for report in reports]
+        answer(Verify(verified=set(states) == {VERIFIED}, reports=shown))
     else:
         write_stdout(fitted(_text(reports, states)))
     return code
 
 
 def _paths(options: argparse.Namespace, name: str, place: Path, packs: dict[str, str]) -> list[Path]:
-    """A directory, or those that a pack has, which is unpacked to a place that does not stay."""
+    """Return the directory of an experiment or run, or the experiments of a pack, unpacked to a temporary directory."""
     if not Path(name).is_file():
         if name.endswith(SUFFIX) and not Path(name).exists():
             raise HowdahError("there is no such pack", where=name, hint="'howdah pack' writes one.")
@@ -109,7 +109,8 @@ def _paths(options: argparse.Namespace, name: str, place: Path, packs: dict[str,
 
 
 def _verify(path: Path, options: argparse.Namespace, display: Display, place: Path) -> list[Report]:
-    """The experiment's own files and each of its runs, several at a time; runs are made again one by one."""
+    """Verify an experiment's own files and, in parallel, each of its runs. With ``--rerun``, make the runs again one by
+    one."""
     runs = runs_below(path)
     own = [] if options.digests_only or not (path / "experiment.json").exists() else [verify_experiment(path)]
     with pool(options.jobs or cores()) as processes:
@@ -128,7 +129,7 @@ def _verify(path: Path, options: argparse.Namespace, display: Display, place: Pa
 
 
 def _signature(path: Path, options: argparse.Namespace) -> Report:
-    """Check a signature. One without a trusted key proves nothing and counts as a gap."""
+    """Check a signature. A signature without a trusted key proves nothing and is a gap."""
     report = Report(f"{path}{_SIGNATURE}")
     try:
         signed = check_signature(path, options.allowed_signers, options.public_key)
@@ -143,13 +144,13 @@ def _signature(path: Path, options: argparse.Namespace) -> Report:
 
 
 def _text(reports: list[Report], states: list[State]) -> str:
-    """Runs of which the same is to be said are said together; what differs is last, where a reader looks."""
+    """Return the report: one entry for runs with equal results; differences come last, where a reader looks."""
     homes = {str(Path(report.path).parent) for report in reports}
     alike: dict[object, list[Report]] = {}
     for report in reports:
-        said = (report.state, *report.gaps, "", *report.notes, "", *report.checked)
+        findings = (report.state, *report.gaps, "", *report.notes, "", *report.checked)
         alone = report.findings or report.path.removesuffix(_SIGNATURE) in homes
-        alike.setdefault((report.path if alone else str(Path(report.path).parent), said), []).append(report)
+        alike.setdefault((report.path if alone else str(Path(report.path).parent), findings), []).append(report)
     ordered = sorted(alike.values(), key=lambda some: _ORDER.index(some[0].state))
     lines = [line for some in ordered for line in _lines(some)]
     counts = ", ".join(f"{states.count(word)} {word}" for word in _SIGNS if word in states)
@@ -171,6 +172,6 @@ def _lines(reports: list[Report]) -> Iterator[str]:
     claimed = list(dict.fromkeys(each for some in reports for each in some.claimed))
     if claimed:
         more = " …; --json lists them" if len(claimed) > _MOST_SHOWN else ""
-        yield f"    claimed, and not to be checked: {'; '.join(claimed[:_MOST_SHOWN])}{more}"
+        yield f"    claimed, cannot be checked: {'; '.join(claimed[:_MOST_SHOWN])}{more}"
     if report.checked:
         yield f"    checked: {'; '.join(report.checked)}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest path on which a claim fails: ``howdah search`` tries candidates, shrinks the best and proves it.
+"""Find the smallest path on which a claim fails: ``howdah search`` tries candidates, shrinks the best and proves it.
 
-``space`` says which candidates there are, ``sampler`` which comes next, ``trial`` makes its runs, ``goal`` gives its
-score, ``shrink`` makes it simple, ``session`` puts them together.
+``space`` defines the candidates, ``sampler`` chooses the next ones, ``trial`` runs them, ``goal`` scores them,
+``shrink`` simplifies the best, and ``session`` drives the search.
 """

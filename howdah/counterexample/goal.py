@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a candidate serves the search: by how much a claim fails, or how large or small a number is."""
+"""Score candidates: by how much a claim fails, or by how large or small a number is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from howdah.claim.comparison import Interval
 from howdah.claim.expectation import Compared, bounds, compare
-from howdah.claim.finding import FAIL, PASS, metric_called, missing_text, number_text
+from howdah.claim.finding import FAIL, PASS, metric_named, missing_text, number_text
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field, SelectionError, sample
 from howdah.engine.crash import is_crash
@@ -24,9 +24,10 @@ SMALLEST = 1e-12
 
 @dataclass(frozen=True)
 class CandidateScore:
-    """``value`` is larger for a better counterexample, None where its runs do not say; ``found`` whether it is one.
+    """The score of a candidate. ``value`` is larger for a better counterexample, or None if its runs have no result;
+    ``found`` tells whether it is a counterexample.
 
-    ``text`` is the measured number in words, or why it is missing; ``written`` the number as a claim has it.
+    ``text`` is the measured number in words, or why it is missing; ``written`` is the number in the form of a claim.
     """
 
     value: float | None
@@ -37,25 +38,25 @@ class CandidateScore:
 
 class Goal(Protocol):
     def score(self, field: Field) -> CandidateScore:
-        """Of the runs of one candidate."""
+        """The score of one candidate's runs."""
         ...
 
     def keeps(self, before: CandidateScore, now: CandidateScore) -> bool:
-        """Whether a simpler candidate is as good as the one before, or nearly."""
+        """Whether a simpler candidate shows (nearly) the same as the one before."""
         ...
 
     @property
     def says(self) -> str:
-        """What is looked for, in words."""
+        """The goal in words."""
         ...
 
 
-KEPT_SHARE = 0.9  # of what was found, that a simpler candidate must show
+KEPT_SHARE = 0.9  # share of the found value that a simpler candidate must reach
 
 
 @dataclass(frozen=True)
 class Falsify:
-    """``claim`` is to fail. The score is by which part of the bound it misses it, below 0 where it holds."""
+    """Make ``claim`` fail. The score is the distance from the bound, relative to it; negative while the claim holds."""
 
     claim: ClaimSection
 
@@ -73,7 +74,7 @@ class Falsify:
         points = measured.points
         margins = [margin for point in points if (margin := self._margin(point)) is not None]
         without = next((why for point in points if (why := judging.missing(point.at))), "")
-        if without or len(margins) < len(points):  # a run without the value shows nothing
+        if without or len(margins) < len(points):  # without the value in every run there is no score
             return CandidateScore(None, False, without or found.why or text)
         margin = (min if self.claim.hold == "any" else max)(margins)
         if found.than:
@@ -88,7 +89,7 @@ class Falsify:
     def _margin(self, point: PointRow) -> float | None:
         expect = self.claim.expect
         assert expect is not None and self.claim.value is not None
-        metric = metric_called(self.claim.value.metric)
+        metric = metric_named(self.claim.value.metric)
         if expect.is_ is not None:
             return 1.0 if point.verdict == FAIL else -1.0
         compared = point.comparison
@@ -102,7 +103,7 @@ class Falsify:
 
 
 def _miss(expect: RangeSection, metric: Metric, value: float | None) -> float | None:
-    """By which part of the nearer bound a value misses a range; negative inside."""
+    """The distance from a value to the nearest bound it violates, relative to the bound; negative inside the range."""
     if value is None:
         return None
     low, high = bounds(expect, metric)
@@ -126,14 +127,14 @@ def _by_word(word: str, mean: float | None, compared: ComparisonRow) -> float | 
 
 @dataclass(frozen=True)
 class Extreme:
-    """A number, or how two compare, that is to be as large as can be, or as small."""
+    """Make a number, or a comparison of two, as large (sign 1) or as small (sign -1) as possible."""
 
     goal: GoalSection
     sign: int
 
     @property
     def metric(self) -> Metric:
-        return metric_called(self.goal.metric)
+        return metric_named(self.goal.metric)
 
     @property
     def says(self) -> str:
@@ -173,7 +174,7 @@ class Extreme:
         return CandidateScore(self.sign * value, True, f"{text} ({sides})", text)
 
     def _side(self, field: Field, side: SelectorSection) -> Any:
-        """The sample, or the reason why it is missing."""
+        """The sample of one side, or the reason why it is missing."""
         try:
             found = sample(field.at(side.at), side)
         except SelectionError as error:
@@ -189,12 +190,12 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Crash:
-    """The kernel crashes. Nobody looks for it: it is kept where it happens."""
+    """The kernel crashes. No search aims at this, but a crash that happens is kept and shrunk."""
 
     says = "the guest's kernel crashes"
 
     def score(self, _field: Field) -> CandidateScore:
-        """A run that crashes has none."""
+        """No value: a run that crashes has no measures."""
         return CandidateScore(None, False, "")
 
     def keeps(self, _before: CandidateScore, now: CandidateScore) -> bool:
@@ -202,7 +203,7 @@ class Crash:
 
 
 def read_goal(search: SearchSection, claims: list[ClaimSection]) -> Goal:
-    """The goal of a profile that was checked."""
+    """The goal of a checked profile."""
     if search.falsify is not None:
         return Falsify(next(each for each in claims if each.id == search.falsify))
     goal = search.maximise or search.minimise

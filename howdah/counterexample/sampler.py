@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which candidate comes next: optuna's samplers, asked and told in batches of one size, so that a search with the same
-seed and budget tries the same candidates whatever the number of workers."""
+"""Choose the next candidates with optuna's samplers. They are asked and told in batches of fixed size, so a search with
+the same seed and budget tries the same candidates for any number of workers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from howdah.profile.source import Scalar
 
 
 def corners(space: Space, chance: random.Random, most: int) -> list[Candidate]:
-    """``most`` of them at the most, constraints apart; none where no variable has an order.
+    """At most ``most`` corners of the space, regardless of constraints; none if no variable is ordered.
 
-    All of them form an orthogonal array of strength two (Plackett and Burman 1946, doi 10.1093/biomet/33.4.305; here
-    from Sylvester's matrix): for each pair of variables, equally many corners have each of its four pairs of ends.
-    It has as many rows as the next power of two above the number of variables.
-    Chance says which array it is, and chooses values that have no order.
+    All corners together form an orthogonal array of strength two (Plackett and Burman 1946, doi
+    10.1093/biomet/33.4.305; here from Sylvester's matrix): each pair of variables has each of its four pairs of ends
+    equally often. Its number of rows is the next power of two above the number of variables. ``chance`` selects the
+    array, and the values of unordered variables.
     """
     ordered = [each for each in space.variables.values() if each.ordered and len(each.values) > 1]
     rows = 1 << len(ordered).bit_length()
     columns = chance.sample(range(1, rows), len(ordered))
-    turned = [chance.randrange(2) for _ in ordered]  # whether both ends change places
+    turned = [chance.randrange(2) for _ in ordered]  # whether the two ends are swapped
     found = []
     for row in chance.sample(range(rows), min(rows, most)) if ordered else ():
         ends = [((row & column).bit_count() + turn) % 2 for column, turn in zip(columns, turned, strict=True)]
@@ -36,16 +36,16 @@ def corners(space: Space, chance: random.Random, most: int) -> list[Candidate]:
 
 Kind = Literal["tpe", "genetic", "random"]
 BATCH = 8
-STARTING = 2 * BATCH  # that are drawn at random, before a sampler chooses
-ASKED_AGAIN = 200  # before a candidate is drawn at random that was not tried
+STARTING = 2 * BATCH  # number of random candidates before the sampler chooses
+ASKED_AGAIN = 200  # attempts with the sampler before an untried candidate is drawn at random
 
 
 class Sampler:
-    """Asks for candidates that were not tried and meet the constraints, and learns from their scores.
+    """Proposes untried candidates that meet the constraints, and learns from their scores.
 
-    The first are ``most_corners`` corners of the space at most, and those after them are drawn at random.
+    The first are at most ``most_corners`` corners of the space; the next are random.
 
-    Raises HowdahError where optuna is not installed.
+    Raises HowdahError if optuna is not installed.
     """
 
     def __init__(self, space: Space, seed: int, kind: Kind = "tpe", most_corners: int = BATCH) -> None:
@@ -62,10 +62,10 @@ class Sampler:
         starting = STARTING + len(self._corners)
         self.study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, kind, seed, starting))
         self._known: dict[str, float | None] = {}
-        self._trials: dict[str, object] = {}  # of optuna
+        self._trials: dict[str, object] = {}  # optuna's trials by the candidate's slug
 
     def ask(self, count: int) -> list[Candidate]:
-        """At most so many candidates; fewer where the space has no more."""
+        """Up to ``count`` candidates; fewer if the space is exhausted."""
         found: list[Candidate] = []
         for _ in range(count):
             candidate = self._ask()
@@ -75,7 +75,7 @@ class Sampler:
         return found
 
     def tell(self, candidate: Candidate, score: float | None) -> None:
-        """The score of a candidate that was asked for; None where its runs do not say."""
+        """Record the score of a candidate that ``ask`` returned; None if its runs have no result."""
         name = slug(candidate)
         self._known[name] = score
         trial = self._trials.pop(name, None)
@@ -83,12 +83,12 @@ class Sampler:
             self._tell(trial, score)
 
     def importances(self) -> dict[str, float]:
-        """Which part of the good scores each variable explains (PED-ANOVA); empty where too few were tried."""
+        """The share of the good scores that each variable explains (PED-ANOVA); empty after too few trials."""
         if sum(score is not None for score in self._known.values()) < 2 * BATCH:
             return {}
         evaluator = self._optuna.importance.PedAnovaImportanceEvaluator()
         try:
-            with warnings.catch_warnings(action="ignore", category=UserWarning):  # that there are few
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # optuna warns of few trials
                 return dict(self._optuna.importance.get_param_importances(self.study, evaluator=evaluator))
         except (ValueError, RuntimeError, ZeroDivisionError):
             return {}
@@ -97,10 +97,10 @@ class Sampler:
         while self._corners:
             corner = self._corners.pop()
             if self._is_new(corner):
-                return self._enqueued(corner)
+                return self._enqueue(corner)
         for _ in range(0 if self._is_flat else ASKED_AGAIN):
             trial = self.study.ask()
-            candidate = self._suggested(trial)
+            candidate = self._candidate_of(trial)
             name = slug(candidate)
             if not self.space.allows(candidate):
                 self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
@@ -111,32 +111,32 @@ class Sampler:
             else:
                 self._trials[name] = trial
                 return candidate
-        return self._drawn()
+        return self._random_candidate()
 
     @property
     def _is_flat(self) -> bool:
-        """Whether all scores are the same. A sampler would take the first candidates for good ones and stay there."""
+        """Whether all scores are equal. A sampler would take the first candidates for good ones and stay near them."""
         scores = [score for score in self._known.values() if score is not None]
         return len(scores) >= STARTING and len(set(scores)) == 1
 
-    def _drawn(self) -> Candidate | None:
-        """At random."""
+    def _random_candidate(self) -> Candidate | None:
+        """A random candidate, or None if no new one is found."""
         for _ in range(50 * ASKED_AGAIN):
             candidate = self.space.draw(self._chance)
             if self._is_new(candidate):
-                return self._enqueued(candidate)
+                return self._enqueue(candidate)
         return None
 
     def _is_new(self, candidate: Candidate) -> bool:
         name = slug(candidate)
         return self.space.allows(candidate) and name not in self._known and name not in self._trials
 
-    def _enqueued(self, candidate: Candidate) -> Candidate:
-        """A candidate that the sampler did not choose; it learns its score, too."""
+    def _enqueue(self, candidate: Candidate) -> Candidate:
+        """Register a candidate that the sampler did not choose, so that it learns its score too."""
         chosen = {each.name: each.values.index(candidate[each.name]) for each in self.space.active(candidate)}
         self.study.enqueue_trial(chosen)
         self._trials[slug(candidate)] = trial = self.study.ask()
-        return self._suggested(trial)
+        return self._candidate_of(trial)
 
     def _tell(self, trial: Any, score: float | None) -> None:
         if score is None:
@@ -144,7 +144,7 @@ class Sampler:
         else:
             self.study.tell(trial, score)
 
-    def _suggested(self, trial: Any) -> Candidate:
+    def _candidate_of(self, trial: Any) -> Candidate:
         found: dict[str, Scalar] = {}
         steps = self.space.search.steps
         count = steps.count.most if steps is not None else 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search from its first candidate to its answer. It may be interrupted anywhere: runs that are there are used again,
-and the sampler asks for the same candidates in the same order."""
+"""A search from its first candidate to its result. It can be interrupted at any time: existing runs are reused, and the
+sampler proposes the same candidates in the same order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import Field
 
 from howdah.counterexample.goal import CandidateScore, Crash, Extreme, Falsify, Goal
 from howdah.counterexample.sampler import BATCH, Kind, Sampler
-from howdah.counterexample.shrink import Shrinker, Simpler
+from howdah.counterexample.shrink import Shrinker, Simplified
 from howdah.counterexample.space import COUNT, Candidate, Space, words
 from howdah.counterexample.trial import Trials, Tried
 from howdah.engine.crash import is_crash
@@ -36,7 +36,7 @@ _WITHIN = "10 %"
 def profile_text(
     document: Document, goal: Goal, score: CandidateScore, why: list[str], origin: str, name: str, directory: Path
 ) -> str:
-    """The YAML of a counterexample called ``name``. ``directory`` is where its relative paths start."""
+    """The YAML of a counterexample called ``name``. Its relative paths start at ``directory``."""
     shown = {key: value for key, value in document.data.items() if key not in ("keep", "quick") and value != []}
     shown["name"] = name
     shown["description"] = f"A counterexample: {goal.says}."
@@ -51,7 +51,7 @@ def profile_text(
 
 
 def _claim(goal: Goal, score: CandidateScore) -> object:
-    """The claim that fails here; of a number the claim that it is what was found."""
+    """The claim that fails here; for a number, a claim that it has the value found."""
     if isinstance(goal, Falsify):
         return goal.claim.model_dump(by_alias=True, exclude_unset=True)
     assert isinstance(goal, Extreme)
@@ -129,19 +129,19 @@ _Row = TypeVar("_Row", bound=CandidateRow)
 
 @dataclass
 class SearchResult:
-    """What a search ends with. ``simplest`` is None where nothing was found, or nothing proven; ``crash`` is the
-    simplest candidate that crashes the guest's kernel, with its runs."""
+    """The result of a search. ``simplest`` is None if nothing was found or proven. ``crash`` is the simplest candidate
+    that crashes the guest's kernel, with its runs."""
 
     tried: list[Tried]
     size: int
-    simplest: Simpler | None = None
+    simplest: Simplified | None = None
     proven: Tried | None = None
     neighbours: list[tuple[str, Tried]] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     importances: dict[str, float] = field(default_factory=dict)
     why: list[str] = field(default_factory=list)
     shrunk_runs: int = 0
-    crash: tuple[Simpler, Tried] | None = None
+    crash: tuple[Simplified, Tried] | None = None
 
     @property
     def crashed(self) -> list[Tried]:
@@ -154,7 +154,7 @@ class SearchResult:
         return max(scored, key=lambda each: each.score.value or 0.0) if scored else None
 
     def count(self, what: str) -> int:
-        """How many candidates ``failed``, ``held``, or have ``none``: runs that do not say."""
+        """The number of candidates that ``failed``, ``held``, or have ``none``: no result."""
         states = {"failed": True, "held": False}
         return sum(
             (each.score.value is None)
@@ -165,18 +165,18 @@ class SearchResult:
 
 
 class SearchSession:
-    """One search. ``trials`` makes its runs; ``explain`` says in sentences what a proven experiment shows."""
+    """One search. ``trials`` makes its runs; ``explain`` describes a proven experiment in sentences."""
 
     def __init__(self, space: Space, goal: Goal, trials: Trials, say: Say, explain: Explain) -> None:
         self.space, self.goal, self.trials, self.say, self.explain = space, goal, trials, say, explain
         self._begun = time.monotonic()
 
     def run(self, kind: Kind = "tpe") -> SearchResult:
-        """Raises HowdahError where optuna is missing, and where the profile as it is written has no whole run, or its
-        claim fails there."""
+        """Run the search. Raises HowdahError if optuna is missing, if the profile as written cannot be run, and if its
+        claim already fails there."""
         search = self.space.search
         sampler = Sampler(self.space, search.seed, kind)
-        self._leave_another()
+        self._discard_other_search()
         self._check_default()
         found = SearchResult([], self.space.size)
         while len(found.tried) < search.budget.candidates and not self._is_late() and not self._is_enough(found):
@@ -188,8 +188,8 @@ class SearchSession:
                 sampler.tell(each.candidate, each.score.value)
                 found.tried.append(each)
                 if each.failure:
-                    self._tell_failure(found, each)
-            self._tell(found)
+                    self._report_failure(found, each)
+            self._report_progress(found)
             self.write(found)
         found.importances = sampler.importances()
         self._prove(found)
@@ -199,11 +199,11 @@ class SearchSession:
         return found
 
     def write(self, found: SearchResult) -> None:
-        """search.json of what there is now."""
+        """Write the current state to search.json."""
         write_json(self.trials.directory / SEARCH_NAME, searched(found, self.goal.says, self.space.asked).plain())
 
-    def _leave_another(self) -> None:
-        """What another search found in this directory is not of this one."""
+    def _discard_other_search(self) -> None:
+        """Delete the results of a different search in the same directory."""
         before = self.trials.directory / SEARCH_NAME
         if before.exists() and read_json(before).get("asked") != self.space.asked:
             self.say(f"{before}: the profile, or its seed, has changed since; this is another search")
@@ -234,7 +234,7 @@ class SearchSession:
         wanted = self.space.search.budget.counterexamples
         return wanted is not None and found.count("failed") >= wanted
 
-    def _tell(self, found: SearchResult) -> None:
+    def _report_progress(self, found: SearchResult) -> None:
         spent = max(time.monotonic() - self._begun, 1e-3)
         tried, wanted = len(found.tried), self.space.search.budget.candidates
         rate = tried / spent * 60
@@ -243,7 +243,7 @@ class SearchSession:
         late = left_words(spent * (wanted - tried) / tried) if tried >= HONEST_SHARE * wanted else ""
         self.say(f"{tried} of {wanted} tried, {significant(rate, 2)} a minute{late.replace('  ', ', ')}; {shown}")
 
-    def _tell_failure(self, found: SearchResult, each: Tried) -> None:
+    def _report_failure(self, found: SearchResult, each: Tried) -> None:
         if not is_crash(each.failure):
             self.say(f"no whole run of {words(each.candidate)}: {each.failure}")
         elif found.crashed[0] is each:
@@ -252,7 +252,7 @@ class SearchSession:
             self.say(f"the kernel crashed on {words(each.candidate)}, too")
 
     def _prove(self, found: SearchResult) -> None:
-        """Confirm the best by all repetitions, make the best of these simple, and prove it with all its data."""
+        """Confirm the best candidates with all repetitions, simplify the best of those, and prove it with all data."""
         ordered = sorted((each for each in found.tried if each.score.found), key=_worth, reverse=True)[:BATCH]
         if ordered:
             self.say(f"confirming the best {len(ordered)} with all repetitions")
@@ -266,7 +266,7 @@ class SearchSession:
                 self._shrink(found, each)
 
     def _keep_crash(self, found: SearchResult, first: Tried) -> None:
-        """Make a crash simple, with all checks, and write its profile."""
+        """Simplify a crash, with all checks, and write its profile."""
         self.say(f"shrinking the crash on {words(first.candidate)}")
         goal = Crash()
         confirmed = self.trials.confirm([first.candidate])[0]
@@ -295,7 +295,7 @@ class SearchSession:
         found.neighbours = self._neighbours(simplest)
         self._write_profile(found, simplest, proven.score, self.goal, COUNTEREXAMPLE_NAME)
 
-    def _confirm(self, some: Sequence[Simpler]) -> list[Tried]:
+    def _confirm(self, some: Sequence[Simplified]) -> list[Tried]:
         results: dict[int, Tried] = {}
         for more in {repr(sorted(each.more.items())): each.more for each in some}.values():
             alike = [each for each in some if each.more == more]
@@ -303,8 +303,8 @@ class SearchSession:
             results |= {id(each): result for each, result in zip(alike, tried, strict=True)}
         return [results[id(each)] for each in some]
 
-    def _neighbours(self, now: Simpler) -> list[tuple[str, Tried]]:
-        """One value less and one more of each variable, where the constraints allow it."""
+    def _neighbours(self, now: Simplified) -> list[tuple[str, Tried]]:
+        """Try the adjacent smaller and larger value of each variable, where the constraints allow it."""
         some: list[tuple[str, Candidate]] = []
         for each in self.space.active(now.candidate):
             if not each.ordered or each.name == COUNT:
@@ -321,7 +321,7 @@ class SearchSession:
         return [(name, each) for (name, _), each in zip(some, tried, strict=True)]
 
     def _write_profile(
-        self, found: SearchResult, simplest: Simpler, score: CandidateScore, goal: Goal, file: str
+        self, found: SearchResult, simplest: Simplified, score: CandidateScore, goal: Goal, file: str
     ) -> None:
         document = self.space.document(simplest.candidate, simplest.more)
         origin = f"Found by howdah search: seed {self.space.search.seed}, {len(found.tried)} candidates."
@@ -336,7 +336,7 @@ def _worth(each: Tried) -> float:
 
 
 def searched(found: SearchResult, says: str, asked: str) -> SearchFile:
-    """A search as search.json has it; ``says`` is its goal, and ``asked`` that of its space."""
+    """A search as written to search.json. ``says`` is its goal in words; ``asked`` is ``Space.asked``."""
     simplest, proven = found.simplest, found.proven
     return SearchFile(
         format=FORMAT,
@@ -360,8 +360,8 @@ def searched(found: SearchResult, says: str, asked: str) -> SearchFile:
     )
 
 
-def _row(kind: type[_Row], each: Tried, simplest: Simpler | None = None, **more: object) -> _Row:
-    """A candidate, with what of its profile is changed besides where it is the simplest."""
+def _row(kind: type[_Row], each: Tried, simplest: Simplified | None = None, **more: object) -> _Row:
+    """A candidate's row; with ``simplest``, its values include the other changes to the profile."""
     return kind(
         values={**each.candidate} if simplest is None else {**simplest.candidate, **simplest.more},
         score=each.score.value,

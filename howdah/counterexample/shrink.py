@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making a counterexample simple: fewer steps, fields and flows, values nearer to the profile's, rounder numbers,
-shorter time, each change kept only while the runs still show what was found."""
+"""Simplify a counterexample: fewer steps, fields and flows, values nearer to the profile's, rounder numbers, shorter
+runs. A change is kept only if the runs still show what was found."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from howdah.profile.source import Scalar
 MOST_RUNS = 48
 SHORTEST_S = 1
 
-Screen = Callable[[Sequence["Simpler"]], list[Tried]]
+Screen = Callable[[Sequence["Simplified"]], list[Tried]]
 
 
 @dataclass(frozen=True)
-class Simpler:
-    """A candidate, what of its profile is changed besides, and in words what made it simpler."""
+class Simplified:
+    """A candidate, further changes to its profile, and the simplification in words."""
 
     candidate: Candidate
     more: AnySettings = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Simpler:
 
 @dataclass
 class Shrinker:
-    """Shrinks with at most ``MOST_RUNS`` candidates tried; ``tried`` is how many were."""
+    """Simplifies with at most ``MOST_RUNS`` trials; ``tried`` counts them."""
 
     space: Space
     goal: Goal
@@ -40,9 +40,9 @@ class Shrinker:
     say: Callable[[str], None]
     tried: int = 0
 
-    def shrink(self, found: Tried) -> tuple[Simpler, Tried]:
-        """The simplest that was found, and its score."""
-        now, score = Simpler(found.candidate), found
+    def shrink(self, found: Tried) -> tuple[Simplified, Tried]:
+        """The simplest candidate found, and its trial."""
+        now, score = Simplified(found.candidate), found
         for moves in (
             self._fewer_steps,
             self._fewer_fields,
@@ -67,7 +67,7 @@ class Shrinker:
                         break
         return now, score
 
-    def _fewer_steps(self, now: Simpler) -> Iterator[Simpler]:
+    def _fewer_steps(self, now: Simplified) -> Iterator[Simplified]:
         steps = self.space.steps_of(now.candidate)
         least = self.space.variables[COUNT].values[0] if COUNT in self.space.variables else steps
         if steps <= least:
@@ -79,15 +79,15 @@ class Shrinker:
                 if each.step is not None and each.step != gone:
                     step = each.step - (each.step > gone)
                     left[f"step {step} {each.field}"] = now.candidate[each.name]
-            yield Simpler(left, now.more, f"without step {gone}")
+            yield Simplified(left, now.more, f"without step {gone}")
 
-    def _fewer_fields(self, now: Simpler) -> Iterator[Simpler]:
+    def _fewer_fields(self, now: Simplified) -> Iterator[Simplified]:
         for each in self.space.active(now.candidate):
             if each.step is None and each.name != COUNT and not self.space.is_needed(each.field):
                 left = {name: value for name, value in now.candidate.items() if name != each.name}
-                yield Simpler(left, now.more, f"{each.name} as in the profile")
+                yield Simplified(left, now.more, f"{each.name} as in the profile")
 
-    def _fewer_flows(self, now: Simpler) -> Iterator[Simpler]:
+    def _fewer_flows(self, now: Simplified) -> Iterator[Simplified]:
         for name in ("background", "groups", "flows"):
             members = now.more.get(name, self.space.written(name)) or []
             if not isinstance(members, list):
@@ -96,18 +96,18 @@ class Shrinker:
                 if name == "flows" and len(members) == 1:
                     break
                 left = [each for at, each in enumerate(members) if at != index]
-                yield Simpler(now.candidate, {**now.more, name: left}, f"without {name} {index + 1}")
+                yield Simplified(now.candidate, {**now.more, name: left}, f"without {name} {index + 1}")
 
-    def _equal_steps(self, now: Simpler) -> Iterator[Simpler]:
+    def _equal_steps(self, now: Simplified) -> Iterator[Simplified]:
         for each in self.space.active(now.candidate):
             if each.step is None or each.step < 2:
                 continue
             before = now.candidate.get(f"step {each.step - 1} {each.field}")
             if each.field != LASTS and before is not None and now.candidate[each.name] != before:
-                yield Simpler({**now.candidate, each.name: before}, now.more, f"{each.name} as before")
+                yield Simplified({**now.candidate, each.name: before}, now.more, f"{each.name} as before")
 
-    def _nearer(self, now: Simpler) -> Iterator[Simpler]:
-        """Half of the way to the profile's value, or a quarter."""
+    def _nearer(self, now: Simplified) -> Iterator[Simplified]:
+        """Move half or a quarter of the distance towards the profile's value."""
         for part in (2, 4):
             for each in self.space.active(now.candidate):
                 usual = read_number(self.space.written(each.field))
@@ -117,9 +117,9 @@ class Shrinker:
                 nearer = at + int((nearest(each.values, usual, at) - at) / part)
                 if nearer != at:
                     value = each.values[nearer]
-                    yield Simpler({**now.candidate, each.name: value}, now.more, f"{each.name} {value}")
+                    yield Simplified({**now.candidate, each.name: value}, now.more, f"{each.name} {value}")
 
-    def _rounder(self, now: Simpler) -> Iterator[Simpler]:
+    def _rounder(self, now: Simplified) -> Iterator[Simplified]:
         for digits in (1, 2):
             for each in self.space.active(now.candidate):
                 value = read_number(now.candidate[each.name])
@@ -128,9 +128,9 @@ class Shrinker:
                 wanted = rounded(value.base, digits)
                 written = next((v for v in each.values if (n := read_number(v)) is not None and n.base == wanted), None)
                 if written is not None and wanted != value.base:
-                    yield Simpler({**now.candidate, each.name: written}, now.more, f"{each.name} {written}")
+                    yield Simplified({**now.candidate, each.name: written}, now.more, f"{each.name} {written}")
 
-    def _shorter(self, now: Simpler) -> Iterator[Simpler]:
+    def _shorter(self, now: Simplified) -> Iterator[Simplified]:
         if self.space.steps_of(now.candidate):
             for each in self.space.active(now.candidate):
                 if each.field == LASTS and each.step is not None:
@@ -138,23 +138,23 @@ class Shrinker:
                     assert value is not None
                     less = [v for v in each.values if (n := read_number(v)) is not None and 2 * n.base <= value.base]
                     if less:
-                        yield Simpler({**now.candidate, each.name: less[-1]}, now.more, f"{each.name} {less[-1]}")
+                        yield Simplified({**now.candidate, each.name: less[-1]}, now.more, f"{each.name} {less[-1]}")
             return
         lasts = read_number(now.more.get("duration", self.space.written("duration")))
         if lasts is None or "duration" in now.candidate:
             return
         half = Number(rounded(lasts.number / 2, 2), lasts.unit)
         if half.base >= SHORTEST_S * 1_000_000:
-            yield Simpler(now.candidate, {**now.more, "duration": half.text()}, f"duration {half.text()}")
+            yield Simplified(now.candidate, {**now.more, "duration": half.text()}, f"duration {half.text()}")
 
 
 def nearest(values: Sequence[Scalar], usual: Number, otherwise: int) -> int:
-    """The place of the value that is nearest to a number; ``otherwise`` where none is of its kind."""
+    """The index of the value nearest to ``usual``, or ``otherwise`` if no value has its unit."""
     numbers = ((at, read_number(each)) for at, each in enumerate(values))
     known = [(abs(each.base - usual.base), at) for at, each in numbers if each is not None and each.kind == usual.kind]
     return min(known, default=(0, otherwise))[1]
 
 
-def _batches(moves: list[Simpler]) -> Iterator[list[Simpler]]:
+def _batches(moves: list[Simplified]) -> Iterator[list[Simplified]]:
     for at in range(0, len(moves), BATCH):
         yield moves[at : at + BATCH]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The candidates of a search: a value of each variable, and the profile that they make."""
+"""The candidates of a search: a value of each variable, and the resulting profile."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from howdah.profile.search import SearchSection, StepsSection, VariableSection
 from howdah.profile.source import Document, Scalar, read_document
 from howdah.scratch import scratch
 
-COUNT = "steps"  # the variable that says how many steps there are
+COUNT = "steps"  # name of the variable for the number of steps
 LASTS = "lasts"
 BASE_TIME = "us"
-DRAWN = 2000  # candidates, to see whether constraints leave any
+DRAWN = 2000  # number of random candidates that test whether constraints leave any
 _FURTHER = tuple(name for name in SECTIONS if name != "claims")
-# No run differs by these; and these a search sets for what it screens.
+# _ABOUT are fields that affect no run; _SET are fields that a search sets itself when it screens.
 _ABOUT = {*SECTIONS, "howdah", "name", "description", "sources", "keep", "cross_check"}
 _SET = {"repetitions", "calibrate", "collect.ss"}
 
@@ -38,7 +38,8 @@ Candidate = Mapping[str, Any]  # variable: value, as a profile writes it
 
 @dataclass(frozen=True)
 class Variable:
-    """``step`` counts from 1 for a variable of one step; ``field`` is then lasts, rate or rtt."""
+    """One dimension of the space. A variable of a single step has its number, from 1, as ``step``; ``field`` is then
+    lasts, rate or rtt."""
 
     name: str
     field: str
@@ -48,7 +49,7 @@ class Variable:
 
 
 class Space:
-    """Every candidate of a profile's ``search:``, and their profiles. Raises ProfileError for a space without any."""
+    """All candidates of a profile's ``search:``, and their profiles. Raises ProfileError if there are none."""
 
     def __init__(self, file: Path, search: SearchSection, document: Document) -> None:
         self.search = search
@@ -60,24 +61,24 @@ class Space:
 
     @property
     def size(self) -> int:
-        """How many candidates there are, apart from constraints."""
+        """The number of candidates, regardless of constraints."""
         free = math.prod(len(each.values) for each in self.variables.values() if each.step is None)
         if self.search.steps is None:
             return free
         one = math.prod(len(each.values) for each in self.variables.values() if each.step == 1)
         count = self.search.steps.count
-        counts = range(count.least, count.most + 1)  # a variable where there are several
+        counts = range(count.least, count.most + 1)  # the number of steps is a variable if it can vary
         return free // len(counts) * sum(int(one**each) for each in counts)
 
     @property
     def asked(self) -> str:
-        """SHA-256 of the profile, apart from the budget: two searches with the same one try the same candidates."""
+        """SHA-256 of the profile without the budget: searches with the same value try the same candidates."""
         data = copy.deepcopy(self._document.data)
         data.get("search", {}).pop("budget", None)
         return hashlib.sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
 
     def active(self, candidate: Candidate) -> list[Variable]:
-        """The variables that a candidate has. What it leaves out is as in the profile; further steps are none."""
+        """The variables that a candidate sets; other fields are as in the profile."""
         steps = self.steps_of(candidate)
         some = [each for each in self.variables.values() if each.step is None or each.step <= steps]
         return [each for each in some if each.name in candidate]
@@ -86,20 +87,20 @@ class Space:
         if self.search.steps is None:
             return 0
         if f"step 1 {LASTS}" not in candidate and COUNT not in candidate:
-            return 0  # the profile as it is written
+            return 0  # the profile as written
         count = candidate.get(COUNT, self.search.steps.count.most)
         assert isinstance(count, int)
         return count
 
     def allows(self, candidate: Candidate) -> bool:
-        """Whether it meets the constraints."""
+        """Whether the candidate meets the constraints."""
         return all(each.holds(self._value_of(candidate, each)) for each in self.constraints)
 
     def draw(self, chance: random.Random, chosen: Candidate | None = None) -> Candidate:
-        """A candidate at random, constraints apart; what is ``chosen`` has these values."""
+        """A random candidate, regardless of constraints; the values in ``chosen`` are kept."""
         found: dict[str, Scalar] = {}
         count: Any = self.search.steps.count.most if self.search.steps is not None else 0
-        for each in self.variables.values():  # the number of steps comes before the steps
+        for each in self.variables.values():  # COUNT precedes the variables of single steps
             count = found.get(COUNT, count)
             if each.step is None or each.step <= count:
                 at = (chosen or {}).get(each.name)
@@ -107,11 +108,11 @@ class Space:
         return found
 
     def place(self, *path: str | int) -> str:
-        """Where the profile says this of its search."""
+        """The place of a field of the section ``search``."""
         return self._document.place(("search", *path))
 
     def check(self) -> None:
-        """Read the profile at both ends of each variable, each by itself. Raises ProfileError, which names it."""
+        """Check the profile at both ends of each variable, one at a time. Raises ProfileError, which names it."""
         steps = self.search.steps
         least = 0 if steps is None else steps.count.least
         first = {each.name: each.values[0] for each in self.variables.values() if each.step and each.step <= least}
@@ -131,15 +132,15 @@ class Space:
                         raise ProfileError(what, where=self.place(*place), hint=error.hint) from None
 
     def written(self, field: str) -> Any:
-        """What the profile has in a field; None if nothing."""
+        """The profile's value of a field, or None."""
         return field_value(self._document.data, field)
 
     def is_needed(self, field: str) -> bool:
-        """Whether the profile has nothing in a field that it may go back to."""
+        """Whether the profile has no value for a field to return to."""
         return self.written(field) is None
 
     def settings(self, candidate: Candidate) -> AnySettings:
-        """What it changes in the profile: field.field: value."""
+        """The candidate's changes to the profile: field.field: value."""
         some = [each for each in self.active(candidate) if each.step is None and each.name != COUNT]
         changed: AnySettings = {each.field: candidate[each.name] for each in some}
         steps = self.steps_of(candidate)
@@ -148,7 +149,7 @@ class Space:
         return changed
 
     def document(self, candidate: Candidate, more: AnySettings | None = None) -> Document:
-        """The candidate's profile: without a search, and with the claims of the profile."""
+        """The candidate's profile: the profile with its claims, without the search."""
         changed = self._document.copy()
         for name in _FURTHER:
             changed.data.pop(name, None)
@@ -158,7 +159,7 @@ class Space:
         return changed
 
     def profile(self, document: Document, file: Path) -> Profile:
-        """Written to ``file`` and read as any other profile. Raises ProfileError."""
+        """Write the profile to ``file`` and load it. Raises ProfileError."""
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(to_yaml(document.data), encoding="utf-8")
         return load(file, directory=self.directory)
@@ -199,7 +200,8 @@ class Space:
         return found
 
     def _check_once(self, field: str, called: dict[str, str]) -> None:
-        """``called`` has the fields before it, by the name that counts members of lists."""
+        """Raise ProfileError if the field overlaps an earlier one. ``called`` has those, by their names with list
+        members' numbers."""
         name = canonical(self._document.data, field)
         for before, other in called.items():
             if f"{name}.".startswith(f"{before}.") or f"{before}.".startswith(f"{name}."):
@@ -224,7 +226,7 @@ class Space:
                     found[name] = Variable(name, field, values, variable.values is None, step)
 
     def _check_constraints(self) -> None:
-        """Raises ProfileError where they leave nothing, at the one that does it by itself, if there is one."""
+        """Raise ProfileError if the constraints exclude every candidate, at the one that does so alone, if any."""
         chance = random.Random(0)
         some = [self.draw(chance) for _ in range(DRAWN if self.constraints else 0)]
         if not some or any(self.allows(each) for each in some):
@@ -256,14 +258,14 @@ class Space:
         return found
 
     def _kinds(self, term: Term) -> set[int | str]:
-        """What the numbers of one side of a constraint are of: rates, times, sizes, or a unit."""
+        """The kinds of the numbers on one side of a constraint: rates, times, sizes, or a unit."""
         return {each.kind for each in self._numbers(term)}
 
     def _unit(self, term: Term) -> str:
         return next((each.unit for each in self._numbers(term)), "") or "none"
 
     def _numbers(self, term: Term) -> list[Number]:
-        """All that one side of a constraint may be, factors apart."""
+        """All numbers that one side of a constraint can have, without its factor."""
         if term.field in self.variables:
             some = [read_number(value) for value in self.variables[term.field].values]
         else:
@@ -280,7 +282,7 @@ class Space:
 
 
 def read_space(file: Path, overrides: list[str], search: SearchSection) -> Space:
-    """The space of a profile that has been checked. Raises ProfileError where no candidate can be run."""
+    """The space of a checked profile. Raises ProfileError if no candidate can be run."""
     document = read_document(file)
     for override in overrides:
         apply_override(document, override)
@@ -290,11 +292,11 @@ def read_space(file: Path, overrides: list[str], search: SearchSection) -> Space
 
 
 def slug(candidate: Candidate) -> str:
-    """A short name of a candidate, the same for the same values."""
+    """A short name of a candidate, determined by its values."""
     written = repr(sorted((name, str(value)) for name, value in candidate.items()))
     return f"c-{hashlib.sha256(written.encode()).hexdigest()[:10]}"
 
 
 def words(candidate: Candidate) -> str:
-    """``path.rate 2 Mbit/s, path.rtt 40 ms``."""
+    """The candidate in words: ``path.rate 2 Mbit/s, path.rtt 40 ms``."""
     return ", ".join(f"{name} {value}" for name, value in candidate.items())

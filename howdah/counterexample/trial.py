@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of candidates: each candidate is an experiment of its own, below the directory of the search."""
+"""Run candidates: each is an experiment of its own, in the directory of the search."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from howdah.work.prepared import Build, hold, make, prepare
 from howdah.work.results import Tell
 
 PROVEN, CONFIRMED = "proven", "confirmed"
-# What a candidate is tried with: one repetition, and the checks during its flows alone, without processes of tools.
+# Settings for screening: one repetition, only the checks during the flows, no processes of tools.
 SCREENED = {"repetitions": 1, "calibrate": False, "collect.ss": False}
-# A run hangs when so many times what whole runs of the search take passes without simulated time.
+# A run hangs if its simulated time stands still for PATIENCE times as long as complete runs of the search take.
 PATIENCE, LEAST_PATIENCE_S = 10, 2.0
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate with its score; ``directory`` is its experiment, below that of the search.
+    """A candidate with its score; ``directory`` is its experiment in the search's directory.
 
-    ``failure`` says why it could not be run, or not to its end.
+    ``failure`` says why it could not be run, or did not finish.
     """
 
     candidate: Candidate
@@ -49,7 +49,7 @@ class Tried:
 
 @dataclass
 class Trials:
-    """Makes runs of candidates and scores them. The score of a candidate that cannot run has the reason."""
+    """Runs candidates and scores them. The score of a candidate that cannot run has the reason as its text."""
 
     space: Space
     goal: Goal
@@ -60,19 +60,19 @@ class Trials:
     tell: Tell
     executor: Executor | None = None
     engines: dict[str, Engine] = field(default_factory=dict, init=False)  # prepared once for all candidates
-    # The most that a run took of what its plan lets expect (howdah/work/cost.py); 0: none has been made.
+    # Largest ratio of a run's time to the time expected from its plan (howdah/work/cost.py); 0 before the first run.
     _slowness: float = field(default=0.0, init=False)
 
     def screen(self, candidates: Sequence[Candidate], more: AnySettings | None = None) -> list[Tried]:
-        """One repetition of each, of which the results alone are kept."""
+        """Run one repetition of each; keep only results."""
         return self._try(candidates, {**(more or {}), **SCREENED}, "", keep=False)
 
     def confirm(self, candidates: Sequence[Candidate], more: AnySettings | None = None) -> list[Tried]:
-        """All repetitions of each, with all checks, of which the results alone are kept: one repetition is one draw."""
+        """Run all repetitions of each, because one repetition is only one draw, with all checks; keep only results."""
         return self._try(candidates, more or {}, f"-{CONFIRMED}", keep=False)
 
     def prove(self, candidate: Candidate, more: AnySettings | None = None) -> Tried:
-        """All repetitions of the profile, with all data."""
+        """Run all repetitions and keep all data."""
         return self._try([candidate], more or {}, f"-{PROVEN}", keep=True)[0]
 
     def _try(self, candidates: Sequence[Candidate], more: AnySettings, suffix: str, *, keep: bool) -> list[Tried]:
@@ -87,9 +87,9 @@ class Trials:
                     ready[name] = self._prepared(candidate, experiment, more, keep)
                 except EngineUnavailableError:
                     raise
-                except HowdahError as error:  # it is none that can be run, or what it needs does not build
+                except HowdahError as error:  # it cannot be run, or something that it needs does not build
                     if not candidate and not isinstance(error, ProfileError):
-                        raise  # nor is that of any other
+                        raise  # no other candidate could be run either
                     refused[name] = error.what
             broken = self._make(list(ready.values()), refused)
             found = {
@@ -107,7 +107,8 @@ class Trials:
         return [found[name] for name in named]
 
     def _make(self, ready: list[Prepared], refused: dict[str, str]) -> dict[str, str]:
-        """By experiment, why its first broken run ended; of one that was not made the reason is in ``refused``."""
+        """Make the runs. Return why each experiment's first broken run ended; add to ``refused`` why an experiment was
+        not made."""
         broken: dict[str, str] = {}
         if not ready:
             return broken

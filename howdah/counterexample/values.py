@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of one field that a search may try, in their order, as a profile writes them; and constraints:
-``path.reverse_rate <= 0.1 * path.rate``, what the fields of a candidate must have in common."""
+"""The values of a field that a search may try, in order, as written in a profile; and constraints between fields:
+``path.reverse_rate <= 0.1 * path.rate``."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from howdah.profile.source import Scalar
 from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS, canonical_unit
 
 MOST_VALUES = 100_000
-PARTS = 100  # of a linear range without a step
-GROWTH = Fraction(11, 10)  # from value to value of a logarithmic range
+PARTS = 100  # number of steps of a linear range without a step
+GROWTH = Fraction(11, 10)  # ratio of adjacent values of a logarithmic range
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*(.*?)\s*", re.ASCII | re.DOTALL)
 _FAMILIES: tuple[dict[str, Fraction], ...] = (
     {name: Fraction(factor) for name, factor in RATE_UNITS.items()},
     {name: Fraction(factor) for name, factor in DURATION_UNITS.items()},
     {name: Fraction(factor) for name, factor in SIZE_UNITS.items()},
 )
-# The largest first.
+# Preferred units, the largest first.
 _BEST = ("Gbit/s", "Mbit/s", "kbit/s", "bit/s", "s", "ms", "us", "GB", "MB", "kB", "B")
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number with its unit; ``number`` is in that unit, ``base`` in the first of its kind (bit/s, µs, B)."""
+    """A number with its unit. ``number`` is in that unit, ``base`` in the base unit of its kind (bit/s, µs, B)."""
 
     number: Fraction
     unit: str
@@ -42,12 +42,12 @@ class Number:
 
     @property
     def kind(self) -> int | str:
-        """What two numbers that can be compared have in common."""
+        """The kind of unit; numbers can be compared if it is the same."""
         found = [index for index, family in enumerate(_FAMILIES) if self.unit in family]
         return found[0] if found else self.unit.rstrip("s")
 
     def text(self) -> str | int | float:
-        """As a profile has it, in the unit that is read best: ``2.5 Mbit/s``; or a bare number."""
+        """The number as a profile writes it, in the most readable unit: ``2.5 Mbit/s``; plain if it has no unit."""
         family = next((family for family in _FAMILIES if self.unit in family), {})
         number, unit = self.number, self.unit
         for name in _BEST if number else ():
@@ -59,19 +59,19 @@ class Number:
 
 
 def read_number(written: object) -> Number | None:
-    """The number that a profile has, or None for another text."""
+    """The number in a profile's value, or None if it is another text."""
     match = None if isinstance(written, bool) else _NUMBER.fullmatch(str(written))
     return Number(Fraction(match[1]), canonical_unit(match[2])) if match else None
 
 
 def decimal(value: Fraction) -> str:
-    """A number whose decimals end, or the nearest with six of them."""
+    """The number as a decimal with at most six decimals."""
     text = f"{float(value):.6f}" if value.denominator != 1 else str(value.numerator)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def rounded(value: Fraction, digits: int) -> Fraction:
-    """With so many significant digits."""
+    """The value rounded to this number of significant digits."""
     if value == 0:
         return value
     power = math.floor(math.log10(abs(value))) - digits + 1
@@ -80,7 +80,7 @@ def rounded(value: Fraction, digits: int) -> Fraction:
 
 
 def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Scalar]:
-    """The values in their order. ``where`` gives the place of a field of the range. Raises ProfileError."""
+    """The values of a variable, in order. ``where`` gives the place of a field of the range. Raises ProfileError."""
     if variable.values is not None:
         return list(dict.fromkeys(variable.values))
     assert variable.from_ is not None
@@ -95,7 +95,7 @@ def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Sc
     if variable.step is not None:
         step = _in_unit_of(_bound(variable.step, where("step")), low, where("step")).number
     elif not low.unit and low.number.denominator == high.number.denominator == 1:
-        step = Fraction(max(1, math.ceil(step)))  # of a field that counts
+        step = Fraction(max(1, math.ceil(step)))  # a field that counts has whole numbers
     if step <= 0 < high.number - low.number:
         raise ProfileError("a step is more than 0", where=where("step"))
     if step > high.number - low.number > 0:
@@ -151,7 +151,7 @@ _SIGNS: dict[str, Callable[[Fraction, Fraction], bool]] = {
 
 @dataclass(frozen=True)
 class Term:
-    """A quantity, or a field times a factor."""
+    """One side of a constraint: a quantity, or a field times a factor."""
 
     factor: Fraction
     field: str | None
@@ -174,7 +174,7 @@ class Constraint:
         return [side.field for side in (self.left, self.right) if side.field is not None]
 
     def holds(self, values: Mapping[str, Number]) -> bool:
-        """False where a field has no value, or both sides have different units."""
+        """Whether the constraint holds. False if a field has no value, or the sides have different units."""
         left, right = self.left.value(values), self.right.value(values)
         if left is None or right is None or left.kind != right.kind:
             return False
@@ -182,7 +182,7 @@ class Constraint:
 
 
 def read_constraint(text: str, where: str) -> Constraint:
-    """Raises ProfileError, which says at ``where`` what was expected."""
+    """Parse a constraint. Raises ProfileError at ``where``."""
     match = _PARTS.fullmatch(text.strip())
     if match is None:
         hint = "for example path.reverse_rate <= 0.1 * path.rate, or path.rtt >= 20 ms"

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explains a transfer that somebody recorded elsewhere: what started it up, what ended that, and what held it back."""
+"""Explain recorded transfers of any machine: how each flow started up, what ended its start-up, and what held it
+back."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bucket of tokens that explains which packets a policer dropped and which it let pass."""
+"""A policer's token bucket that explains which packets were dropped and which passed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from howdah.explain.seen import AGAIN, FILLS, LATE, Flags, Seen
 from howdah.ingest.source import Integers
 from howdah.number import rate, roundest, significant, size
 
-_FITS = 0.9  # of the drops, and of the packets that passed
-_ROOM = 2  # packets
-_LEAST_PACKETS = 6  # less is a queue of few packets
-_SLOWER = 0.8  # than the link behind it: a policer that is not slower never drops
-_MOST_PACKETS = 200_000
-_FEW_DROPS, _FEWEST_DROPS = 5, 3  # the latter to know that there is no bucket
-_FASTER = tuple(1.25**step for step in range(1, 16))
-_SPANS, _RATES = (0.03, 0.0006, 0.00003), 101  # of a search for the best rate, and its steps
-_MOST_REFINED, _HALVINGS = 20_000, 16  # packets; of the space between a speed that fits and one that does not
+_FITS = 0.9  # share of the drops, and of the packets that passed, that a bucket must explain
+_ROOM = 2  # packets by which a bucket's size may be misjudged
+_LEAST_PACKETS = 6  # packets that a policer's bucket holds at least; smaller ones are queues of a few packets
+_SLOWER = 0.8  # a policer's rate as a share of the link's, at most: one that is not slower never drops
+_MOST_PACKETS = 200_000  # packets that are looked at
+_FEW_DROPS, _FEWEST_DROPS = 5, 3  # drops that it takes to find a bucket, and to exclude one
+_FASTER = tuple(1.25**step for step in range(1, 16))  # factors of further rates to exclude
+_SPANS, _RATES = (0.03, 0.0006, 0.00003), 101  # relative widths of the searches for the best rate; rates in each
+_MOST_REFINED, _HALVINGS = 20_000, 16  # packets that the search looks at; bisections towards a rate that does not fit
 
 
 class Arrived(Protocol):
-    """Packets in the order in which they came to a policer, if there is one."""
+    """Packets in the order in which they reached a possible policer."""
 
     @property
     def near_ns(self) -> Integers: ...
@@ -39,8 +39,11 @@ class Arrived(Protocol):
 
 @dataclass(frozen=True)
 class Departures:
-    """What a tap saw pass, and what it knows was lost: here it was sent again later, for a reason; before the tap it
-    was missing in front of what came behind it."""
+    """The packets that a tap saw pass, in order, and which of them were lost.
+
+    A packet was lost after the tap if it was sent again and needed to be; before the tap if it was missing when a later
+    one passed.
+    """
 
     near_ns: Integers
     size_bytes: Integers
@@ -48,7 +51,7 @@ class Departures:
 
     @classmethod
     def of(cls, seen: Seen) -> Departures | None:
-        """None where segments were overtaken, or it does not show which were sent again for nothing."""
+        """Return None if segments were overtaken, or if it is not known which were retransmitted needlessly."""
         sent = seen.sent
         if seen.spurious > seen.needless.size or (sent.kind == LATE).any():
             return None
@@ -75,7 +78,8 @@ class Departures:
 
 @dataclass(frozen=True)
 class Bucket:
-    """``agrees``: the share of the drops that find it empty, or of the packets that find it not empty, the lesser."""
+    """A token bucket. ``agrees`` is the lesser of two shares: drops that find it empty, and passed packets that do
+    not."""
 
     rate_bits_per_second: float
     burst_bytes: float
@@ -83,11 +87,11 @@ class Bucket:
 
 
 def policer_of(data: Arrived, link_bits_per_second: float | None) -> Bucket | None:
-    """The bucket of a policer; None where none fits. Its rate is what passed between drops far apart: at each it was
-    empty. Its size is what passed beyond that rate before the first drop.
+    """Return the policer's bucket, None if none fits. Candidate rates are what passed between drops far apart, because
+    the bucket was empty at each; the size is what passed beyond that rate before the first drop.
 
-    A queue that drops at its end lets pass what a bucket does that fills at the rate of the link. Where such a bucket
-    fits too, or one of few packets, nothing tells a policer from it.
+    A drop-tail queue passes the same packets as a bucket that fills at the link's rate. If such a bucket fits too, or
+    one of a few packets, it may be a queue, and the result is None.
     """
     packets = _Arrivals.of(data)
     if packets is None:
@@ -101,13 +105,14 @@ def policer_of(data: Arrived, link_bits_per_second: float | None) -> Bucket | No
     return None if shallow_queue(data, link_bits_per_second) else packets.refined(best)
 
 
-def no_bucket(data: Arrived) -> bool:
-    """Whether no bucket, whatever its rate and size, would have dropped these; one of few packets is a queue."""
+def no_bucket_fits(data: Arrived) -> bool:
+    """Whether no bucket of any rate and size would have dropped these packets. Buckets of a few packets count as
+    queues."""
     packets = _Arrivals.of(data, _FEWEST_DROPS)
     if packets is None:
         return False
     rates = packets.rates()
-    # Between drops a bucket may have been full, so that it fills faster than what passed.
+    # A bucket that was full between drops fills faster than what passed.
     rates += [max(rates, default=0.0) * factor for factor in _FASTER]
     least = _LEAST_PACKETS * packets.size.max()
     found = (packets.agreement(each) for each in rates)
@@ -122,7 +127,7 @@ def policer_words(found: Bucket) -> str:
 
 
 def shallow_queue(data: Arrived, link_bits_per_second: float | None) -> bool:
-    """Whether a queue of the link that drops at its end would have dropped these packets."""
+    """Whether a drop-tail queue at the link's rate would have dropped these packets."""
     packets = _Arrivals.of(data)
     if packets is None or link_bits_per_second is None:
         return False
@@ -132,7 +137,7 @@ def shallow_queue(data: Arrived, link_bits_per_second: float | None) -> bool:
 
 @dataclass(frozen=True)
 class _Arrivals:
-    """In the order in which they came; ``passed`` are the bytes that passed, up to and with each."""
+    """Packets in order of arrival; ``passed`` is the number of bytes that have passed, including this packet."""
 
     time: Reals
     size: Reals
@@ -148,7 +153,7 @@ class _Arrivals:
         return cls(time, size, lost, np.cumsum(np.where(lost, 0.0, size)))
 
     def rates(self) -> list[float]:
-        """Candidates in bytes a second: what passed between drops, some apart."""
+        """Candidate rates in bytes per second: what passed between drops that are some drops apart."""
         drops = np.flatnonzero(self.lost)
         found = []
         for step in {max(drops.size // 8, 1), max(drops.size // 3, 1), drops.size - 1}:
@@ -160,13 +165,13 @@ class _Arrivals:
         return [each for each in found if each > 0]
 
     def needs(self, rate: float) -> Reals:
-        """For each packet the size in bytes of the least bucket that fills at this rate and lets it pass, if those
-        before it went as they did. The bucket is full at first, and whenever it would hold more."""
+        """For each packet, the size in bytes of the smallest bucket of this rate that passes it, if the packets before
+        it fared as recorded. The bucket starts full and never holds more than its size."""
         taken = np.concatenate([[0.0], self.passed[:-1]]) - rate * self.time
         return np.asarray(self.size + taken - np.minimum.accumulate(taken))
 
     def agreement(self, rate: float) -> Bucket | None:
-        """The bucket of this rate whose size errs about the fewest packets. None where it would hold no packet."""
+        """Return the bucket of this rate whose size misjudges the fewest packets, None if it would hold no packet."""
         needs = self.needs(rate)
         _, low, high = self._fewest_errors(needs)
         burst = (low + high) / 2
@@ -178,8 +183,8 @@ class _Arrivals:
         return Bucket(rate * 8, burst, min(rightly, 1 - wrongly))
 
     def _fewest_errors(self, needs: Reals) -> tuple[int, float, float]:
-        """How many packets the best size errs about: it drops what needs more, and no other. And from where to where
-        that size may be."""
+        """How many packets the best size misjudges, and the range of that size. A bucket drops exactly the packets that
+        need more."""
         edges = np.sort(needs)
         lost = np.cumsum(self.lost[np.argsort(needs, kind="stable")])
         wrong = lost + (self.lost.size - int(lost[-1])) - (np.arange(1, edges.size + 1) - lost)
@@ -187,9 +192,9 @@ class _Arrivals:
         return int(wrong[best]), float(edges[best]), float(edges[min(best + 1, edges.size - 1)])
 
     def refined(self, found: Bucket) -> Bucket:
-        """The bucket near to one that fits which errs about the fewest packets. It drops what it has too few tokens
-        for, to the byte, so that each packet bounds rate and size. Of those that err alike, the roundest numbers:
-        somebody chose them."""
+        """Return the bucket near ``found`` that misjudges the fewest packets. A bucket drops to the byte, so each
+        packet bounds rate and size. Among equals choose the roundest numbers, because people configure round numbers.
+        """
         most = slice(_MOST_REFINED)
         part = _Arrivals(self.time[most], self.size[most], self.lost[most], self.passed[most])
         if not part.lost.any():
@@ -208,11 +213,12 @@ class _Arrivals:
         return Bucket(speed, roundest(low, high), found.agrees)
 
     def _errors(self, speed: float) -> int:
-        """At so many bits a second, by the best size."""
+        """How many packets the best bucket of this rate (bits per second) misjudges."""
         return self._fewest_errors(self.needs(speed / 8))[0]
 
     def _edge(self, within: float, beyond: float, fewest: int) -> float:
-        """As far from one speed towards another as no more errors are made."""
+        """The speed farthest from ``within`` towards ``beyond`` that makes no more than ``fewest`` errors, by
+        bisection."""
         for _ in range(_HALVINGS):
             middle = (within + beyond) / 2
             if self._errors(middle) <= fewest:

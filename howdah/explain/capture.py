@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures to connections, one file by itself or as a piece of a ring of files."""
+"""Read captures as connections. Several files may be the pieces of one ring."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from howdah.explain.connection import Kept, TapConnection, divide, keep
+from howdah.explain.connection import KeptSegments, TapConnection, connections_of, keep
 from howdah.explain.layers import find_tcp, is_known_link
-from howdah.explain.records import PacketBatch, Problems, opened, read_batches
+from howdah.explain.records import PacketBatch, Problems, open_recording, read_batches
 from howdah.explain.segment import TcpColumns, read_segments
 from howdah.ingest.capture import SYN
 from howdah.number import counted
 
-_LARGE_MEGABYTES = 64  # less is read before anybody waits
+_LARGE_MEGABYTES = 64  # size of a file from which on progress is reported
 _WI_FI, _WI_FI_WORDS = (
     {105, 119, 127, 163, 192},
     ", frames of Wi-Fi as a monitor sees them: an end of the connection has IP",
 )
-_BORDER_NS = 10_000_000  # stamps at the end of a piece may be later than those at the begin of the next
-_HALF = 1 << 31  # of the sequence numbers
+_BORDER_NS = 10_000_000  # time by which a piece may begin before the end of the one before it
+_HALF = 1 << 31  # half of the space of sequence numbers
 
-Tell = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
-def unsaid(_what: str, _done: int, _total: int) -> None:
-    """Nobody listens."""
+def no_progress(_what: str, _done: int, _total: int) -> None:
+    """Report nothing."""
 
 
 @dataclass
 class Capture:
-    """What a file holds, or its pieces: connections with data, the largest first; ``others`` are not shown, or have no
-    data."""
+    """The content of one file, or of its pieces: connections with data, the largest first. ``others`` counts
+    connections that are not shown or have no data."""
 
     name: str = ""
     connections: list[TapConnection] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Capture:
 
     @property
     def why_none(self) -> str:
-        """Why it has no connection with data."""
+        """Why the capture has no connection with data."""
         if not self.packets:
             return "it holds no packets"
         if self.strange_links:
@@ -65,31 +65,30 @@ class Capture:
         return f"no connection among its {packets} has data and ACKs of them: one direction is not here"
 
 
-def read_capture(path: Path, most_connections: int, tell: Tell = unsaid) -> Capture:
-    """The connections of one capture, as :func:`read_captures`."""
-    return read_captures([path], most_connections, tell)[0]
+def read_capture(path: Path, most_connections: int, progress: Progress = no_progress) -> Capture:
+    return read_captures([path], most_connections, progress)[0]
 
 
-def read_captures(paths: Sequence[Path], most_connections: int, tell: Tell = unsaid) -> list[Capture]:
-    """The connections of captures; of a large one ``tell`` hears how many megabytes are read.
+def read_captures(paths: Sequence[Path], most_connections: int, progress: Progress = no_progress) -> list[Capture]:
+    """Read captures; call ``progress`` with the megabytes read of a large one.
 
-    The pieces of a ring of files, as tcpdump and Wireshark write it, are one capture. Their names differ by digits
-    alone, their times follow one another, and a connection of one goes on in the next.
-    Damage is in ``problems``; what was read before it counts. Raises RecordError where a file cannot be read.
+    The pieces of a ring of files, as tcpdump and Wireshark write it, are one capture: their names differ only in
+    digits, their times follow one another, and a connection of one continues in the next. Damage is in ``problems``,
+    and what precedes it counts. Raise RecordError if a file cannot be read.
     """
     readings: list[_Pieces] = []
     for path in sorted(paths, key=_first_stamp) if len(paths) > 1 else paths:
         problems, mine = Problems(), _Pieces([])
-        with opened(path) as file:
+        with open_recording(path) as file:
             for batch in read_batches(file, problems):
                 segments = read_segments(batch, find_tcp(batch))
                 if not mine.paths:
-                    mine = next((each for each in readings if each.goes_on(path, batch, segments)), mine)
+                    mine = next((each for each in readings if each.continues(path, batch, segments)), mine)
                     mine.paths.append(path)
                 mine.take(batch, segments)
                 done, total = file.megabytes
                 if total >= _LARGE_MEGABYTES:
-                    tell(f"reading {path.name}, MB", min(done, total), total)
+                    progress(f"reading {path.name}, MB", min(done, total), total)
         if not mine.paths:
             mine.paths.append(path)
         if all(each is not mine for each in readings):
@@ -105,17 +104,17 @@ def read_captures(paths: Sequence[Path], most_connections: int, tell: Tell = uns
 
 
 def _first_stamp(path: Path) -> int:
-    with opened(path) as file:
+    with open_recording(path) as file:
         return next((int(batch.time_ns[0]) for batch in read_batches(file, Problems())), 0)
 
 
 @dataclass
 class _Pieces:
-    """What is read of a capture so far; ``paths`` are its pieces."""
+    """What is read so far of a capture whose pieces are ``paths``."""
 
     paths: list[Path]
     found: Capture = field(default_factory=Capture)
-    kept: Kept = field(default_factory=Kept)
+    kept: KeptSegments = field(default_factory=KeptSegments)
     links: list[int] = field(default_factory=list)
     last_ns: int = 0
 
@@ -135,17 +134,17 @@ class _Pieces:
 
     def divide(self, most_connections: int) -> None:
         found, kept = self.found, self.kept
-        found.name, found.connections = self.name, divide(kept, self.name, most_connections)
+        found.name, found.connections = self.name, connections_of(kept, self.name, most_connections)
         found.has_data = any(map(any, kept.data_bytes))
         found.others = len(kept.names) - len({(each.tap, frozenset(each.ends)) for each in found.connections})
 
-    def goes_on(self, path: Path, batch: PacketBatch, segments: TcpColumns) -> bool:
-        """Whether a file that begins so is the next piece."""
+    def continues(self, path: Path, batch: PacketBatch, segments: TcpColumns) -> bool:
+        """Whether a file that begins with this batch is the next piece."""
         return (
             _without_digits(path) == _without_digits(self.paths[0])
             and all(mine == other for mine, other in zip(self.links, batch.links, strict=False))
             and int(batch.time_ns.min()) >= self.last_ns - _BORDER_NS
-            and _goes_on(self.kept, segments)
+            and _continues(self.kept, segments)
         )
 
 
@@ -153,9 +152,9 @@ def _without_digits(path: Path) -> tuple[Path, str]:
     return path.parent, re.sub(r"\d", "", path.name)
 
 
-def _goes_on(kept: Kept, segments: TcpColumns) -> bool:
-    """Whether the largest connection that is on both sides of a border goes on behind it. At another tap, or in a
-    connection that has the ports again, its numbers do not go on."""
+def _continues(kept: KeptSegments, segments: TcpColumns) -> bool:
+    """Whether the sequence numbers of the largest connection on both sides of a border continue. They do not at another
+    tap, or in a new connection that reuses the ports."""
     keys, first = np.unique(segments.key, return_index=True)
     opens = (segments.columns["flags"][first].astype(np.int64) & SYN) != 0
     shared = [(code, key) for key, new in zip(keys.tolist(), opens.tolist(), strict=True)
@@ -175,7 +174,7 @@ def _goes_on(kept: Kept, segments: TcpColumns) -> bool:
 def _numbers(
     columns: dict[str, npt.NDArray[np.generic]], of: npt.NDArray[np.bool_], side: int
 ) -> npt.NDArray[np.uint32]:
-    """Where the data of one side ends, by segment."""
+    """Sequence numbers at which the data segments of one side end."""
     rows = of & (columns["from_first"] == side) & (columns["payload_bytes"] != 0)
     found = columns["sequence"][rows].astype(np.uint32) + columns["payload_bytes"][rows].astype(np.uint32)
     return np.asarray(found)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The segments of a capture as they are read, batch by batch, and the connections that they make: those of each, in the
-order of their stamps, as one tap saw them."""
+"""Collect the segments of a capture, batch by batch, and divide them into connections: the segments that one tap saw of
+each, in order of time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from howdah.explain.segment import COLUMNS, TcpColumns
 from howdah.ingest.capture import ACK, SYN
 from howdah.ingest.source import Integers
 
-_LEAST_DATA_BYTES = 20_000  # what sends less has no start-up
+_LEAST_DATA_BYTES = 20_000  # connections with less data have no start-up to explain
 
 
 @dataclass(frozen=True)
 class Options:
-    """What an end said in its SYN; None for an option that it did not send, or, if not ``whole``, that was cut off."""
+    """The options of an end's SYN. None: the option was not sent or, unless ``whole``, was cut off."""
 
     mss_bytes: int | None
     scale: int | None
@@ -31,11 +31,12 @@ class Options:
 
 @dataclass
 class TapConnection:
-    """One connection at one tap. ``columns`` as :data:`COLUMNS`, in order of time; ``ours`` are those of the end that
-    sent the most data. ``sack`` has rows (segment, left, right). ``options`` are by side: sender, receiver.
+    """One connection at one tap: ``columns`` as :data:`COLUMNS`, in order of time. ``ours`` marks segments of the
+    sender, which is the end that sent the most data; ``sack`` has rows (segment, left, right); ``options`` are by side,
+    sender and receiver.
 
-    ``later_segments`` came behind the most that are kept; ``backward_stamps`` counts those that were before the one in
-    front of them.
+    ``later_segments`` counts segments beyond the limit, ``backward_stamps`` those stamped earlier than the one before
+    them.
     """
 
     file: str
@@ -56,8 +57,8 @@ class TapConnection:
         return int(self.column("payload_bytes")[self.ours].sum())
 
 
-def divide(kept: Kept, name: str, most: int) -> list[TapConnection]:
-    """The connections with data of the capture ``name``, the largest first."""
+def connections_of(kept: KeptSegments, name: str, most: int) -> list[TapConnection]:
+    """Return the connections with data of the capture ``name``, the largest first."""
     _join_directions(kept)
     sizes = [max(each) for each in kept.data_bytes]
     chosen = [code for code in np.argsort([-size for size in sizes], kind="stable").tolist() if sizes[code]][:most]
@@ -71,7 +72,7 @@ def divide(kept: Kept, name: str, most: int) -> list[TapConnection]:
     for each in chosen:
         rows = np.flatnonzero(code == each)
         mine = {name: column[rows] for name, column in columns.items()}
-        parts = _by_opening(mine)
+        parts = _split_at_syns(mine)
         for part in parts:
             connection = _connection(kept, each, name, mine, rows, part, sack, syn)
             if connection is not None:
@@ -80,8 +81,8 @@ def divide(kept: Kept, name: str, most: int) -> list[TapConnection]:
     return found[:most]
 
 
-def _join_directions(kept: Kept) -> None:
-    """One connection where each of two interfaces saw one direction of it, as with two ways into a host."""
+def _join_directions(kept: KeptSegments) -> None:
+    """Join connections of which two interfaces saw one direction each, as on a host with two links."""
     by_ends: dict[frozenset[str], list[int]] = {}
     for code, names in enumerate(kept.names):
         by_ends.setdefault(frozenset(names), []).append(code)
@@ -99,8 +100,8 @@ def _join_directions(kept: Kept) -> None:
             kept.data_bytes[other] = [0, 0]
 
 
-def _by_opening(columns: dict[str, npt.NDArray[np.generic]]) -> list[Integers]:
-    """A pair of ports may be used again: a SYN with another number begins a further connection."""
+def _split_at_syns(columns: dict[str, npt.NDArray[np.generic]]) -> list[Integers]:
+    """Divide segments at each SYN with a new sequence number: a pair of ports may be used again."""
     flags = columns["flags"].astype(np.int64)
     opens = np.flatnonzero((flags & (SYN | ACK)) == SYN)
     edges = [0]
@@ -112,8 +113,8 @@ def _by_opening(columns: dict[str, npt.NDArray[np.generic]]) -> list[Integers]:
 
 
 def _in_order(stamps: Integers, ident: npt.NDArray[np.generic], first: npt.NDArray[np.bool_]) -> Integers:
-    """By time. Of packets with one stamp the file's order says which end was first, and the numbers of IP the order of
-    each end's own."""
+    """Return the order by time. For equal stamps, the order of the file decides between the two ends, and IP
+    identification within each end."""
     order = np.argsort(stamps, kind="stable")
     for side in (True, False):
         slots = np.flatnonzero(first[order] == side)
@@ -123,7 +124,7 @@ def _in_order(stamps: Integers, ident: npt.NDArray[np.generic], first: npt.NDArr
 
 
 def _connection(
-    kept: Kept,
+    kept: KeptSegments,
     code: int,
     file: str,
     all_columns: dict[str, npt.NDArray[np.generic]],
@@ -173,14 +174,15 @@ def _connection(
     )
 
 
-MOST_SEGMENTS = 1_000_000  # of a connection: its start-up is in them
-_MOST_KEPT = 3_000_000  # of a file
+# Limits of what is kept: segments of a connection, segments of a file, connections of a file.
+MOST_SEGMENTS = 1_000_000
+_MOST_KEPT = 3_000_000
 _MOST_CONNECTIONS = 100_000
 
 
 @dataclass
-class Kept:
-    """Parts of a file's segments, one for each batch; ``code`` is the place of their connection."""
+class KeptSegments:
+    """The segments kept of a file, in one part for each batch; ``code`` numbers their connections."""
 
     columns: dict[str, list[npt.NDArray[np.generic]]] = field(default_factory=lambda: {name: [] for name in COLUMNS})
     code: list[npt.NDArray[np.int32]] = field(default_factory=list)
@@ -196,12 +198,11 @@ class Kept:
     passed_over: int = 0
 
     def parts(self) -> Iterator[tuple[npt.NDArray[np.int32], dict[str, npt.NDArray[np.generic]]]]:
-        """Codes and columns of each batch."""
         for number, code in enumerate(self.code):
             yield code, {name: columns[number] for name, columns in self.columns.items()}
 
 
-def keep(kept: Kept, segments: TcpColumns, data: npt.NDArray[np.uint8]) -> None:
+def keep(kept: KeptSegments, segments: TcpColumns, data: npt.NDArray[np.uint8]) -> None:
     keys, first, inverse = np.unique(segments.key, return_index=True, return_inverse=True)
     codes = np.empty(keys.size, np.int32)
     for place, (key, row) in enumerate(zip(keys.tolist(), first.tolist(), strict=True)):
@@ -244,7 +245,7 @@ def keep(kept: Kept, segments: TcpColumns, data: npt.NDArray[np.uint8]) -> None:
 
 
 def _ends(segments: TcpColumns, row: int, data: npt.NDArray[np.uint8]) -> tuple[str, str]:
-    """Address and port of both ends, that of the first one first."""
+    """Address and port of both ends, starting with the one that ``from_first`` marks."""
     place = int(segments.ip[row])
     is_six = data[place] >> 4 == 6
     begin, size = (place + 8, 16) if is_six else (place + 12, 4)

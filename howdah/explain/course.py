@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sender had sent and what was acknowledged, at the arrival of each ACK at the sender, whoever looked on; and
-the course of a flow at a few times, whoever recorded it.
+"""The state of a sender at the arrival of each ACK, wherever the tap was; and the course of a flow, recorded or run, at
+a few times.
 
-At the sender the capture shows it. Elsewhere what was sent before an ACK arrived is what echoes older stamps than the
-ACK's. Without stamps nobody knows how long what passed the tap had waited in front of it.
+A capture at the sender shows the state directly. Elsewhere, data that echo stamps older than an ACK's were sent before
+it arrived. Without stamps the delay between sender and tap is not known.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from howdah.profile.experiment import RecordedCourseSection
 
 @dataclass(frozen=True)
 class SenderCourse:
-    """State before each ACK was processed, as the table tcp_probe has it: shape (ACKs,). Bytes count from the first
-    one of data; ``sent`` counts those that left, those sent again too. ``again`` has for each segment that was sent
-    again the ACK at which it left (-1: before the first), and ``again_begin`` where it begins.
+    """The state before each ACK was processed, as in the table tcp_probe: shape (ACKs,), bytes from the first one of
+    data. ``sent`` includes retransmissions. ``again`` has for each retransmission the ACK at which it left (-1: before
+    the first), and ``again_begin`` its first byte.
 
-    ``exact``: the state is that before this ACK, not before one with the same stamp. ``of_sender``: ``nxt`` and
-    ``sent`` are known; else they are what passed the tap.
+    ``exact``: the state is that before this very ACK; otherwise, of an earlier one with the same stamp. ``of_sender``:
+    ``nxt`` and ``sent`` are the sender's; otherwise, of what passed the tap.
     """
 
     time_ns: Integers
@@ -52,12 +52,12 @@ class SenderCourse:
         return self.time_ns.size
 
     def round_of(self, at: int) -> int:
-        """The round that an ACK is in, from 0."""
         return int(np.searchsorted(self.rounds, at, side="right")) - 1
 
 
-def course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
-    """None where the sender's state cannot be known: a tap away from it, without a near part of the round trip."""
+def sender_course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
+    """Return the sender's course, None if its state cannot be known: the tap is away from it and the near part of the
+    round trip is not known."""
     sent, acks = seen.sent, seen.acks
     if trips.near_ns is None:
         return None
@@ -102,13 +102,14 @@ def course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
 
 
 def _rounds(una: Integers, nxt: Integers) -> Integers:
-    """Where each begins; ACKs that come while nothing is outstanding, as with the requests of a client, begin none."""
+    """The ACKs at which rounds begin. ACKs that arrive while nothing is outstanding, as with a client's requests, begin
+    none."""
     busy = np.flatnonzero(nxt > una)
     return np.asarray(busy[round_starts(una[busy], nxt[busy])])
 
 
-def repairs(course: SenderCourse) -> Flags:
-    """From each retransmission until what was sent by then is acknowledged."""
+def in_repair(course: SenderCourse) -> Flags:
+    """Whether each ACK is in a repair: from a retransmission until everything sent by then is acknowledged."""
     found = np.zeros(len(course), bool)
     end = 0
     for at in np.unique(np.maximum(course.again, 0)).tolist():
@@ -118,15 +119,15 @@ def repairs(course: SenderCourse) -> Flags:
     return found
 
 
-_POINTS = 160
-_LONGEST_S = 60.0
-_FEW_SAMPLES = 3
+_POINTS = 160  # times at which a course is kept, at most
+_LONGEST_S = 60.0  # part of a flow of which the course is kept
+_FEW_SAMPLES = 3  # ACKs, and round trips, that a course needs
 
 
 @dataclass(frozen=True)
 class FlowPoints:
-    """All of shape (n,); ``time_s`` counts from when the flow began to connect. States are those when the last ACK
-    came; ``rtt_s`` is that of the last sample, the first one's before it."""
+    """A flow at some times, all of shape (n,). ``time_s`` counts from the begin of the connection. The state is that of
+    the last ACK, and ``rtt_s`` the last sample (before the first sample, that one)."""
 
     time_s: Reals
     in_flight_packets: Reals
@@ -134,12 +135,12 @@ class FlowPoints:
     rtt_s: Reals
 
 
-def of_capture(seen: Seen, trips: RoundTrips, course: SenderCourse) -> FlowPoints | None:
-    """None where the handshake is not there, or what the sender had sent is not known."""
+def capture_points(seen: Seen, trips: RoundTrips, course: SenderCourse) -> FlowPoints | None:
+    """Return the course of a captured flow, None without the handshake or the sender's state."""
     begin = seen.syn_ns[0]
     if begin is None or trips.near_ns is None or not course.of_sender or trips.ack.size < _FEW_SAMPLES:
         return None
-    begin -= trips.near_ns  # of the way there and back together: ACKs come that much later to the sender
+    begin -= trips.near_ns  # ACKs arrive at the sender this much later
     times = _times((int(course.time_ns[-1]) - begin) / 1e9)
     flight = course.flight / course.mss_bytes
     acked = course.una_after - course.una[0]
@@ -147,8 +148,8 @@ def of_capture(seen: Seen, trips: RoundTrips, course: SenderCourse) -> FlowPoint
     return _at(times, course.time_ns - begin, flight, acked, (samples[0] - begin, samples[1]))
 
 
-def of_run(trace: FlowTrace, time_s: Reals) -> FlowPoints | None:
-    """The same of a flow of a run, at the given times; those behind its end are left out. None without ACKs."""
+def run_points(trace: FlowTrace, time_s: Reals) -> FlowPoints | None:
+    """Return the course of a run's flow at the given times up to its end, None without ACKs."""
     rtt, good = raw_rtt(trace)
     if len(trace) < _FEW_SAMPLES or good.sum() < _FEW_SAMPLES:
         return None
@@ -158,7 +159,7 @@ def of_run(trace: FlowTrace, time_s: Reals) -> FlowPoints | None:
     )
 
 
-def of_section(section: RecordedCourseSection) -> FlowPoints:
+def section_points(section: RecordedCourseSection) -> FlowPoints:
     return FlowPoints(
         np.array(section.time_ms) / 1e3,
         np.array(section.in_flight_packets),
@@ -168,7 +169,7 @@ def of_section(section: RecordedCourseSection) -> FlowPoints:
 
 
 def _times(duration_s: float) -> Reals:
-    """In whole ms, each once."""
+    """Times in whole ms without repetitions, closer together at the start."""
     share = np.arange(1, _POINTS + 1) / _POINTS
     return np.unique(np.rint(min(duration_s, _LONGEST_S) * share**2 * 1000)) / 1000
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A number read off a recording, with its interval and how it was found; or no number, and why."""
+"""A number estimated from a recording, with its interval and how it was found; or the reason why it is not known."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Estimate:
-    """``low`` and ``high`` enclose the true value as far as the recording tells; None is an open end.
-
-    ``value`` is None where the recording cannot tell, and ``reason`` says why.
+    """``low`` and ``high`` enclose the true value as far as the recording shows; None is an open end. ``value`` is None
+    if the recording does not show it, and ``reason`` says why.
     """
 
     value: float | None
@@ -24,7 +23,7 @@ class Estimate:
         return self.value is not None
 
     def within(self, share: float) -> bool:
-        """Whether the interval is at most so much of the value, on either side."""
+        """Whether the interval extends at most this share of the value to either side."""
         if self.value is None or self.low is None or self.high is None:
             return False
         return self.high - self.value <= share * self.value and self.value - self.low <= share * self.value

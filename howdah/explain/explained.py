@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is found out of one flow, whatever recorded it."""
+"""Explain one flow, whatever recorded it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pydantic import ConfigDict, Field, InstanceOf
 
 from howdah.explain.bucket import Bucket
 from howdah.explain.connection import Options, TapConnection
-from howdah.explain.course import SenderCourse, course
+from howdah.explain.course import SenderCourse, sender_course
 from howdah.explain.delay import SENDER, RoundTrips, Tap, round_trips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.holding import holding_of
-from howdah.explain.path import LossBy, SeenPath, path_of
+from howdah.explain.loss import LossBy
+from howdah.explain.path import SeenPath, path_of
 from howdah.explain.repairs import CUBIC, RENO, repairs_of
-from howdah.explain.seen import FILLS, LATE, Seen, look
+from howdah.explain.seen import FILLS, LATE, Seen, seen_of
 from howdah.explain.startup import StartUp, start_up
 from howdah.frame import STAMPED_TCP_BYTES, frame_bytes
 from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
@@ -27,13 +28,14 @@ from howdah.quantity import bdp_bytes
 from howdah.record.model import FilePart
 
 Source = Literal["capture", "tcp_probe", "ss", "iperf3", "qlog"]
-_ROUNDS_AFTER_EXIT = 2
-_FEW_BLOCKS = 3
+_ROUNDS_AFTER_EXIT = 2  # rounds after the exit that belong to the start-up
+_FEW_BLOCKS = 3  # SACK blocks of unsent bytes from which on a note says so
 
 
 @dataclass(frozen=True)
 class ExplainedExit:
-    """When and with what in flight a flow left its start-up; ``time_s`` counts from its first packet, at the sender."""
+    """When a flow left its start-up, and what it had in flight; ``time_s`` counts from its first packet, at the
+    sender."""
 
     time_s: float
     packets: Estimate
@@ -80,9 +82,9 @@ class FlowFacts(FilePart):
 
 
 class Explained(FlowFacts):
-    """One flow. ``parts`` has what pictures are drawn from, where there are packets. ``policer`` is the bucket of
-    tokens that dropped packets. ``hosts`` are those of sender and receiver, and ``begins_s`` the time of its first
-    packet, where the recording tells them. ``lost_before_packets`` were missing when the tap saw what came behind them.
+    """One explained flow. ``parts`` are what pictures are drawn from, if there are packets; ``policer`` is the token
+    bucket that dropped packets; ``hosts`` are sender and receiver, and ``begins_s`` the time of the first packet, if
+    recorded. ``lost_before_packets`` were missing when the tap saw later ones.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -106,20 +108,19 @@ class Explained(FlowFacts):
 
     @property
     def bdp_bytes(self) -> float | None:
-        """Rate x base round trip; None where one of them is not known."""
+        """Rate x base round trip; None if one of them is not known."""
         rate, rtt_us = self.rate_bits_per_second.value, self.base_rtt_us.value
         return bdp_bytes(rate, rtt_us) if rate and rtt_us else None
 
     @property
     def bdp_packets(self) -> float | None:
-        """The same in full frames."""
         if self.bdp_bytes is None or self.mss_bytes is None:
             return None
         return self.bdp_bytes / frame_bytes(self.mss_bytes + STAMPED_TCP_BYTES)
 
     @property
     def held_back_by(self) -> HeldBy | None:
-        """The kind with the largest share, of those that are worth a word if there is one (as metrics.json has it)."""
+        """The kind with the largest share, of the notable kinds if there is one (as in metrics.json)."""
         if self.holding is None:
             return None
         shares = {kind: self.holding.share(kind) for kind in self.holding.seconds}
@@ -127,8 +128,8 @@ class Explained(FlowFacts):
         return max(notable or shares, key=lambda kind: shares[kind], default=None)
 
 
-def bare(reason: str, **facts: Any) -> Explained:
-    """A flow of which only ``facts`` are known; what else is estimated is absent for this reason."""
+def partly_known(reason: str, **facts: Any) -> Explained:
+    """A flow of which only ``facts`` are known; every other estimate is absent for this reason."""
     fields = Explained.model_fields
     nothing: dict[str, Any] = dict.fromkeys(name for name, each in fields.items() if each.is_required())
     nothing |= {name: absent(reason) for name, each in fields.items() if each.annotation is Estimate}
@@ -137,23 +138,23 @@ def bare(reason: str, **facts: Any) -> Explained:
 
 
 def explain_connection(connection: TapConnection) -> Explained | None:
-    """None where nothing acknowledges data."""
-    seen = look(connection)
+    """Explain a connection; return None if nothing acknowledges its data."""
+    seen = seen_of(connection)
     if seen is None:
         return None
     trips = round_trips(seen)
     if trips.base_ns.value is not None and not seen.has_stamps:
-        seen = look(connection, int(trips.base_ns.value)) or seen
+        seen = seen_of(connection, int(trips.base_ns.value)) or seen
         trips = round_trips(seen)
-    way = course(seen, trips)
+    course = sender_course(seen, trips)
     first, last = int(seen.sent.time_ns[0]), int(seen.acks.time_ns[-1])
     begin = next((stamp for stamp in seen.syn_ns if stamp is not None), first)
-    finished = seen.closed and seen.acks.una[-1] > seen.sent.top[-1]  # a FIN has a number, and is no data
+    finished = seen.closed and seen.acks.una[-1] > seen.sent.top[-1]  # a FIN takes a sequence number, and is no data
     acked = int(seen.acks.una[-1] - finished - min(seen.acks.una[0], seen.sent.begin[0]))
     duration_s = (last - begin) / 1e9
     windows = seen.acks.window_bytes
     known = bool(windows.size) and windows.min() >= 0
-    found = bare(
+    found = partly_known(
         trips.base_ns.reason or "too few ACKs",
         name=f"{connection.ends[0]} > {connection.ends[1]}",
         file=connection.file,
@@ -174,37 +175,36 @@ def explain_connection(connection: TapConnection) -> Explained | None:
         receive_window_most_bytes=int(windows.max()) if known else None,
         segments_per_ack=_segments_per_ack(seen),
     )
-    if way is not None and len(way) >= 2:
+    if course is not None and len(course) >= 2:
         found.goodput_bits_per_second = acked * 8e9 / max(last - begin, 1)
         found.receive_window_least_bytes = int(windows[1:].min()) if known and windows.size > 1 else None
         found.hosts = (_host(connection.ends[0]), _host(connection.ends[1]))
         found.begins_s = begin / 1e9
-        _add_course(found, seen, trips, way, begin)
-    _say(found, connection, seen, trips)
+        _add_course(found, seen, trips, course, begin)
+    _add_notes(found, connection, seen, trips)
     return found
 
 
-def _add_course(found: Explained, seen: Seen, trips: RoundTrips, way: SenderCourse, begin: int) -> None:
-    """What takes the sender's course to know: the start-up, the path, what held the flow back."""
-    start, path = start_up(seen, way, trips), path_of(seen, way, trips)
-    found.parts = (seen, trips, way, start)
+def _add_course(found: Explained, seen: Seen, trips: RoundTrips, course: SenderCourse, begin: int) -> None:
+    """Add what requires the sender's course: the start-up, the path, and what held the flow back."""
+    start, path = start_up(seen, course, trips), path_of(seen, course, trips)
+    found.parts = (seen, trips, course, start)
     found.initial_window_packets, found.growth = start.initial_window_packets, start.growth
     found.handshake_rtt_us = trips.handshake_ns / 1e3 if trips.handshake_ns is not None else None
-    found.round_flights_packets = [each.flight_bytes / way.mss_bytes for each in start.rounds[:40]]
-    found.exit, found.why_no_exit, found.limit = _exit(way, start, trips, begin), start.why_not, start.limit
-    found.peak_packets, found.overshoot_packets = _peak(way, start), _overshoot(way, path, trips, start)
+    found.round_flights_packets = [each.flight_bytes / course.mss_bytes for each in start.rounds[:40]]
+    found.exit, found.why_no_exit, found.limit = _exit(course, start, trips, begin), start.why_not, start.limit
+    found.peak_packets, found.overshoot_packets = _peak(course, start), _overshoot(course, path, trips, start)
     found.rate_bits_per_second, found.buffer_bytes = path.rate, path.buffer
     found.sender_interface_bits_per_second = path.sender_interface
     found.delay_variation_us = _scaled(path.delay_variation_ns, 1e-3)
     found.loss_by, found.loss_words, found.policer = path.loss_by, path.loss_words, path.policer
     found.paced = start.paced
-    found.algorithm, found.algorithm_words = fit(way, start, trips)
-    found.holding = holding_of(seen, way, trips, start, path)
-    found.timeouts = _timeouts(way, trips) if found.holding is not None else None
+    found.algorithm, found.algorithm_words = fitting_algorithms(course, start, trips)
+    found.holding = holding_of(seen, course, trips, start, path)
+    found.timeouts = _timeouts(course, trips) if found.holding is not None else None
 
 
 def _host(end: str) -> str:
-    """Without the port."""
     return end.rpartition(":")[0]
 
 
@@ -213,39 +213,39 @@ def _scaled(found: Estimate, by: float) -> Estimate:
     return Estimate(value, low, high, found.how, found.reason)
 
 
-def _exit(way: SenderCourse, start: StartUp, trips: RoundTrips, begin: int) -> ExplainedExit | None:
+def _exit(course: SenderCourse, start: StartUp, trips: RoundTrips, begin: int) -> ExplainedExit | None:
     if start.at is None or start.round is None:
         return None
-    packets = way.flight[start.at] / way.mss_bytes
+    packets = course.flight[start.at] / course.mss_bytes
     doubt = max(2.0, 0.02 * packets) if trips.at == SENDER else max(4.0, 0.05 * packets)
     near = trips.near_ns or 0
-    time = (int(way.time_ns[start.at]) - begin + near) / 1e9
+    time = (int(course.time_ns[start.at]) - begin + near) / 1e9
     estimate = Estimate(float(packets), packets - doubt, packets + doubt, "what was in flight when the ACK came")
     cause = start.cause if start.sure else None
     return ExplainedExit(time, estimate, start.round, cause, start.sure, start.evidence)
 
 
-def _start_up_end(way: SenderCourse, start: StartUp) -> int:
-    """Two rounds after the exit, as howdah/measure/overshoot.py has it; else the end."""
-    following = way.rounds[way.rounds > start.at] if start.at is not None else way.rounds[:0]
-    return int(following[_ROUNDS_AFTER_EXIT]) if following.size > _ROUNDS_AFTER_EXIT else len(way)
+def _start_up_end(course: SenderCourse, start: StartUp) -> int:
+    """The ACK two rounds after the exit, as in howdah/measure/overshoot.py; else the end."""
+    following = course.rounds[course.rounds > start.at] if start.at is not None else course.rounds[:0]
+    return int(following[_ROUNDS_AFTER_EXIT]) if following.size > _ROUNDS_AFTER_EXIT else len(course)
 
 
-def _peak(way: SenderCourse, start: StartUp) -> Estimate:
-    peak = float(way.flight[: _start_up_end(way, start)].max() / way.mss_bytes)
-    if not way.of_sender:
+def _peak(course: SenderCourse, start: StartUp) -> Estimate:
+    peak = float(course.flight[: _start_up_end(course, start)].max() / course.mss_bytes)
+    if not course.of_sender:
         return absent("what the sender had sent is not known")
     return Estimate(peak, peak, peak + max(2.0, 0.02 * peak), "the most in flight when an ACK of the start-up came")
 
 
-def _overshoot(way: SenderCourse, path: SeenPath, trips: RoundTrips, start: StartUp) -> Estimate:
-    """Peak beyond BDP + buffer, as howdah/measure/overshoot.py defines it."""
-    if not (path.rate.known and path.buffer.known and trips.base_ns.known and way.of_sender):
+def _overshoot(course: SenderCourse, path: SeenPath, trips: RoundTrips, start: StartUp) -> Estimate:
+    """The peak beyond BDP + buffer, as howdah/measure/overshoot.py defines it."""
+    if not (path.rate.known and path.buffer.known and trips.base_ns.known and course.of_sender):
         return absent("rate, base round trip or buffer is not known")
     assert path.rate.value is not None and path.buffer.value is not None and trips.base_ns.value is not None
-    frame = way.mss_bytes / path.payload_share
+    frame = course.mss_bytes / path.payload_share
     hold = (path.rate.value * trips.base_ns.value / 8e9 + path.buffer.value) / frame
-    peak = float(way.flight[: _start_up_end(way, start)].max() / way.mss_bytes)
+    peak = float(course.flight[: _start_up_end(course, start)].max() / course.mss_bytes)
     doubt = 0.03 * hold
     return Estimate(
         peak - hold, peak - hold - doubt, peak - hold + doubt, "the peak, less rate × round trip and buffer"
@@ -257,14 +257,15 @@ def _segments_per_ack(seen: Seen) -> float | None:
     return (int(seen.acks.una[-1]) - int(seen.acks.una[0])) / seen.mss_bytes / advanced if advanced else None
 
 
-def _timeouts(way: SenderCourse, trips: RoundTrips) -> int:
-    """Silences of a round trip and 200 ms (TCP_RTO_MIN) with data outstanding, behind which something is sent again."""
-    silent = np.flatnonzero(np.diff(way.time_ns) >= int(trips.base_ns.value or 0) + 200_000_000)
-    return int(np.isin(silent, np.unique(np.maximum(way.again, 0))).sum())
+def _timeouts(course: SenderCourse, trips: RoundTrips) -> int:
+    """Number of silences of a round trip plus 200 ms (TCP_RTO_MIN) with data outstanding, followed by a
+    retransmission."""
+    silent = np.flatnonzero(np.diff(course.time_ns) >= int(trips.base_ns.value or 0) + 200_000_000)
+    return int(np.isin(silent, np.unique(np.maximum(course.again, 0))).sum())
 
 
-def fit(way: SenderCourse, start: StartUp, trips: RoundTrips) -> tuple[list[str], str]:
-    """Algorithms that kernels have and that fit, the likeliest first; and why."""
+def fitting_algorithms(course: SenderCourse, start: StartUp, trips: RoundTrips) -> tuple[list[str], str]:
+    """The algorithms of kernels that fit, the likeliest first, and why."""
     if start.cause == BBR_DRAIN and start.sure:
         return ["bbr"], "it paces, and what was in flight fell to a third of its rate without a timeout"
     if start.cause in (ACK_TRAIN, DELAY) and start.sure:
@@ -275,7 +276,7 @@ def fit(way: SenderCourse, start: StartUp, trips: RoundTrips) -> tuple[list[str]
         spoke = start.hystart is not None and bool([each for each in (*start.hystart.trains, *start.hystart.delays)
                                                     if each < start.at - 4])  # fmt: skip
         cubics = ["cubic-no-hystart", "cubic"] if spoke else ["cubic", "cubic-no-hystart"]
-        repairs = repairs_of(way, trips)
+        repairs = repairs_of(course, trips)
         if repairs.reduces_like == RENO:
             return ["reno"], f"{repairs.words}; reno keeps 0.5"
         if repairs.reduces_like == CUBIC:
@@ -286,8 +287,8 @@ def fit(way: SenderCourse, start: StartUp, trips: RoundTrips) -> tuple[list[str]
     return ["cubic", "reno", "bbr"], f"{why} nothing tells them apart"
 
 
-def _say(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTrips) -> None:
-    """Notes on the recording, and reasons of what is not known."""
+def _add_notes(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTrips) -> None:
+    """Add notes on the recording, and the reasons why some facts are not known."""
     if trips.is_split and trips.handshake_ns is not None:
         found.notes.append(
             f"the handshake took {trips.handshake_ns / 1e6:.1f} ms, the data's round trip at least "

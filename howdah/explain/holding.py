@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What held a flow back, in shares of its time, by what a capture shows.
+"""What held a flow back, in shares of its time, as a capture shows it.
 
-The kinds and their order are those of howdah/measure/held.py, as far as packets tell them: nobody sees the congestion
-window or the send buffer from outside. What that module reads off the kernel is here read off the flight, and what
-fits no kind is ``unknown``.
+The kinds and their order are those of howdah/measure/held.py, as far as packets show them: the congestion window and
+the send buffer are invisible from outside. That module reads the kernel's state; this one infers it from the flight,
+and time that fits no kind is ``unknown``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from howdah.explain.course import SenderCourse, repairs
+from howdah.explain.course import SenderCourse, in_repair
 from howdah.explain.delay import RoundTrips
-from howdah.explain.pacing import drained, fed
+from howdah.explain.pacing import in_last_flight, written_in_pieces
 from howdah.explain.path import SeenPath
 from howdah.explain.rate import busy_ns
 from howdah.explain.seen import Flags, Seen
@@ -23,16 +23,16 @@ from howdah.measure.interval import GROWS
 
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _SECOND_NS = 1e9
-_HANDSHAKE_WINDOW = 65535
+_HANDSHAKE_WINDOW = 65535  # bytes; the window of a SYN is not scaled
 _KINDS = tuple(HeldBy)
 
 
 def holding_of(seen: Seen, course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPath) -> Holding | None:
-    """Shares of the time from the first to the last ACK; None with too few ACKs."""
+    """Return the shares of the time from the first to the last ACK; None with too few ACKs."""
     if len(course) < 3 or trips.base_ns.value is None or not course.of_sender:
         return None
     took = np.diff(course.time_ns)
-    code = _codes(course, trips, start, path, drained(seen, course, trips) | fed(seen, course))[1:]
+    code = _codes(course, trips, start, path, in_last_flight(seen, course, trips) | written_in_pieces(seen, course))[1:]
     seconds = {
         kind: float(took[code == number].sum()) / _SECOND_NS
         for number, kind in enumerate(_KINDS)
@@ -56,7 +56,7 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
     lasts = np.diff(course.time_ns, prepend=course.time_ns[:1])
     known_window = window >= 0
     full = known_window & (window - flight < 2 * mss)
-    repaired = repairs(course)
+    repaired = in_repair(course)
     before_again = np.isin(np.arange(count) - 1, np.maximum(course.again, 0))
     timeouts = (lasts >= base + _LEAST_TIMEOUT_NS) & (course.una < course.nxt) & before_again
     ended = course.nxt >= int(course.nxt[-1])
@@ -78,20 +78,20 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
         (at_rate, HeldBy.BANDWIDTH),
         (_maybe_at_rate(course, trips, path) & ~growing & ~ended, HeldBy.UNKNOWN),
         (repaired, HeldBy.RECOVERY),
-        ((_starved(course) | waits) & ~ended, HeldBy.APPLICATION),
+        ((_lacks_data(course) | waits) & ~ended, HeldBy.APPLICATION),
         (growing & ~ended, HeldBy.CONGESTION_WINDOW),
         (paced & ~ended, HeldBy.PACING),
         (cut, HeldBy.WINDOW_CUT),
         (~ended, HeldBy.CONGESTION_WINDOW),
     ]
     code = np.select([where for where, _ in cases], [_KINDS.index(kind) for _, kind in cases], -1)
-    # The last flight is held back by what held the one before it.
+    # What held back the flight before the last one holds back the last one, too.
     known = np.maximum.accumulate(np.where(code >= 0, np.arange(count), -1))
     return np.where(known >= 0, code[np.maximum(known, 0)], _KINDS.index(HeldBy.CONGESTION_WINDOW))
 
 
 def _at_rate(course: SenderCourse, trips: RoundTrips, path: SeenPath) -> Flags:
-    """Whether the last round trip delivered 90 % of the path's rate."""
+    """Whether the last round trip delivered 90 % of the path's rate, at each ACK."""
     if path.rate.value is None:
         return np.zeros(len(course), bool)
     window = np.maximum(_smoothed(course, trips), 1)
@@ -102,7 +102,8 @@ def _at_rate(course: SenderCourse, trips: RoundTrips, path: SeenPath) -> Flags:
 
 
 def _maybe_at_rate(course: SenderCourse, trips: RoundTrips, path: SeenPath) -> Flags:
-    """Where the path's rate is not known: whether there was a queue, so that the flow may have gone at it."""
+    """Whether there was a queue at each ACK while the path's rate is not known, so that the flow may have reached
+    it."""
     if path.rate.value is not None or not trips.ack.size:
         return np.zeros(len(course), bool)
     queue = np.interp(course.time_ns, course.time_ns[trips.ack], trips.queue_ns)
@@ -116,8 +117,8 @@ def _smoothed(course: SenderCourse, trips: RoundTrips) -> np.ndarray:
     return np.maximum(found, trips.base_ns.value or 0.0).astype(np.int64)
 
 
-def _starved(course: SenderCourse) -> Flags:
-    """Whether much less is in flight than was there a moment ago, and nothing was lost: the application had no data."""
+def _lacks_data(course: SenderCourse) -> Flags:
+    """Whether much less is in flight than shortly before without a loss, because the application had no data."""
     flight = course.flight.astype(np.float64)
     step = 64
     recent = np.array([flight[max(at - step, 0) : at + 1].max() for at in range(0, flight.size, step)] or [0.0])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of one connection at several taps, joined: where packets were lost, how long each leg took, and what
-dropped them.
+"""Join recordings of one connection at several taps: where packets were lost, how long each leg took, and what dropped
+packets on it.
 
-Two taps around a loss show what one cannot: the delay of the packets next to it, without the rest of the path.
+Two taps on both sides of a loss show the delay of the packets next to it, without the rest of the path.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import numpy as np
 from howdah.explain.bucket import Bucket, policer_of, policer_words, shallow_queue
 from howdah.explain.delay import RoundTrips
 from howdah.explain.explained import Explained
+from howdah.explain.loss import POLICER, QUEUE, RANDOM, LossBy
 from howdah.explain.matched import Clocks, Matched, clocks_of, match_acks, match_data
-from howdah.explain.path import POLICER, QUEUE, RANDOM, LossBy
 from howdah.explain.seen import Seen
 from howdah.number import counted, delay, significant
 
-_MOST_TAPS = 8
-_FEW_LOSSES = 5
-_FULL, _FLAT = 0.85, 0.2  # of the largest queue of the leg
-_MOSTLY = 0.8  # of the losses come at a full queue, if it drops
-_BY_CHANCE = 0.001  # that so many packets met such queues
-_FLAT_LEAST_NS = 500_000.0
-_CLOSEST = 90  # per cent of the packets come farther apart
-_FRAMES = 2.5  # the queue of so many frames is none
-_USUAL = (0.2, 0.8)  # what chance takes meets queues like any other packet
+_MOST_TAPS = 8  # taps of one connection
+_FEW_LOSSES = 5  # fewer losses may be chance
+_FULL, _FLAT = 0.85, 0.2  # shares of the leg's longest queue: from the first on it is full, up to the other it is flat
+_MOSTLY = 0.8  # least share of the losses at a full queue, if that drops them
+_BY_CHANCE = 0.001  # probability that so few packets meet so full queues by chance, at most
+_FLAT_LEAST_NS = 500_000.0  # shorter queues are flat delay
+_CLOSEST = 90  # percentile of the rates of two neighbouring packets that is the link's rate
+_FRAMES = 2.5  # frames in a queue that is flat delay
+_USUAL = (0.2, 0.8)  # range of the median rank of the queues that losses by chance meet
 
 
 @dataclass(frozen=True)
 class Leg:
-    """From one tap to the next, in the direction of the data. ``near`` and ``far`` name their files."""
+    """The path between two neighbouring taps, in the direction of the data. ``near`` and ``far`` name their files."""
 
     near: str
     far: str
@@ -55,7 +55,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class Joined:
-    """One connection, its taps from the sender on."""
+    """One connection at several taps, in order from the sender."""
 
     name: str
     files: list[str]
@@ -63,8 +63,8 @@ class Joined:
 
 
 def join(files: list[list[Explained]]) -> list[Joined]:
-    """Connections that several taps saw, by the flows of each file. What a leg shows about the cause of the losses
-    replaces what one tap supposed."""
+    """Return the connections that several taps saw, given the flows of each file. What a leg shows about the cause of
+    losses replaces what a single tap supposed."""
     left = [(number, flow) for number, flows in enumerate(files) for flow in flows if flow.parts is not None]
     found: list[Joined] = []
     while left:
@@ -74,10 +74,10 @@ def join(files: list[list[Explained]]) -> list[Joined]:
             continue
         left = [each for each in left if all(each is not other for other in others)]
         same = [flow for _, flow in (first, *others)]
-        joined = _joined(sorted(same, key=_place))
+        joined = _joined(sorted(same, key=_distance_from_sender))
         if joined is not None:
             found.append(joined)
-            _tell(same, joined)
+            _share_verdict(same, joined)
     return found
 
 
@@ -87,7 +87,7 @@ def _parts(flow: Explained) -> tuple[Seen, RoundTrips]:
 
 
 def _is_same(first: tuple[int, Explained], other: tuple[int, Explained]) -> bool:
-    """Whether both are one connection at two taps. A hop may have rewritten the address of an end."""
+    """Whether both are one connection at two taps. A hop may have rewritten the address of one end."""
     mine, theirs = _parts(first[1])[0], _parts(other[1])[0]
     if (first[0], mine.connection.tap) == (other[0], theirs.connection.tap):
         return False
@@ -96,8 +96,8 @@ def _is_same(first: tuple[int, Explained], other: tuple[int, Explained]) -> bool
     return match_data(mine, theirs) is not None
 
 
-def _place(flow: Explained) -> float:
-    """How far the tap is from the sender."""
+def _distance_from_sender(flow: Explained) -> float:
+    """The least delay in ns between the sender and the tap, there and back."""
     trips = _parts(flow)[1]
     return float("inf") if trips.near_ns is None else float(trips.near_ns)
 
@@ -119,8 +119,8 @@ def _leg(near: Explained, far: Explained) -> Leg | None:
 
 
 def _dropper(data: Matched, clocks: Clocks, step_ns: int) -> tuple[LossBy | None, str, Bucket | None]:
-    """What dropped packets between two taps: where the queue of the leg was as long as it ever was, a queue; at flat
-    delay where a bucket of tokens was empty, a policer; at any delay and any rate, chance."""
+    """What dropped packets between two taps: a queue if the leg's queue was at its longest; a policer if a token bucket
+    was empty; chance if losses came at any delay and any rate."""
     lost = np.flatnonzero(data.lost)
     if not lost.size:
         return None, "", None
@@ -152,7 +152,8 @@ def _dropper(data: Matched, clocks: Clocks, step_ns: int) -> tuple[LossBy | None
 
 
 def _link_rate(data: Matched) -> float | None:
-    """What the leg lets through of packets that come one behind the other, in bits a second."""
+    """The leg's rate in bits per second, by the spacing of packets that follow one another; None if they are too
+    few."""
     there = np.flatnonzero(data.passed)
     spacing = np.diff(data.far_ns[there])
     good = (spacing > 0) & (np.diff(there) == 1)
@@ -165,8 +166,8 @@ def _share(value: float) -> str:
     return f"{significant(100 * value, 3)} %"
 
 
-def _tell(flows: list[Explained], joined: Joined) -> None:
-    """Where one leg lost packets, and says by what, every tap's flow says that."""
+def _share_verdict(flows: list[Explained], joined: Joined) -> None:
+    """If exactly one leg lost packets and shows why, take its verdict for the flow of every tap."""
     lossy = [leg for leg in joined.legs if leg.lost]
     if len(lossy) != 1 or lossy[0].loss_by is None:
         return
@@ -176,7 +177,6 @@ def _tell(flows: list[Explained], joined: Joined) -> None:
 
 
 def leg_sentence(leg: Leg) -> str:
-    """Where packets were lost."""
     total = counted(leg.data.near_ns.size, "packet")
     between = f"between {leg.near} and {leg.far}"
     if not leg.lost:
@@ -185,7 +185,6 @@ def leg_sentence(leg: Leg) -> str:
 
 
 def leg_rows(leg: Leg) -> list[tuple[str, str]]:
-    """A leg in words, each with its name."""
     total = leg.data.near_ns.size
     lost = f"{leg.lost} of {total} packets" + (f": {leg.loss_words}" if leg.lost and leg.loss_words else "")
     rows = [("lost there", lost)]
@@ -195,11 +194,17 @@ def leg_rows(leg: Leg) -> list[tuple[str, str]]:
     if leg.acks is not None and leg.clocks.ack_ns.size:
         rows.append(("lost back", f"{leg.acks_lost} of {counted(leg.acks.near_ns.size, 'ACK')}"))
         rows.append(("queue back", f"at most {delay(float(leg.clocks.ack_ns.max()) / 1e3)} beyond the least delay"))
-    offset, skew, way = leg.clocks.offset_ns, leg.clocks.skew_ppm, leg.clocks.data_least_ns
-    if offset.value is None or offset.low is None or offset.high is None or way.value is None or way.high is None:
+    offset, skew, one_way = leg.clocks.offset_ns, leg.clocks.skew_ppm, leg.clocks.data_least_ns
+    if (
+        offset.value is None
+        or offset.low is None
+        or offset.high is None
+        or one_way.value is None
+        or one_way.high is None
+    ):
         rows.append(("clocks", f"not known: {offset.reason}"))
         return rows
-    rows.append(("delay one way", f"{delay(way.value / 1e3)} (0 … {delay(way.high / 1e3)}): {way.how}"))
+    rows.append(("delay one way", f"{delay(one_way.value / 1e3)} (0 … {delay(one_way.high / 1e3)}): {one_way.how}"))
     ends = " … ".join(_signed(each) for each in (offset.low, offset.high))
     rows.append(("clock of the far", f"{_signed(offset.value)} ({ends}) from the near one: {offset.how}"))
     if skew.value is not None and skew.low is not None and skew.high is not None:

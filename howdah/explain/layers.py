@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the first byte of a packet to its TCP header: link layers, tags, labels and tunnels, many packets in one step.
+"""Find the TCP header of packets: link layers, tags, labels and tunnels, for many packets in one step.
 
-Link types are those of tcpdump.org/linktypes.html. A tunnel's inner packet counts: the flow is what it carries.
+Link types are those of tcpdump.org/linktypes.html. A tunnel's inner packet counts, because it belongs to the flow.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from howdah.frame import ETHERNET_BYTES
 from howdah.ingest.source import Integers
 
 Octets = npt.NDArray[np.uint8]
-_MOST_STEPS = 24  # of headers around a TCP segment
+_MOST_STEPS = 24  # headers before a TCP segment
 _IPV4, _IPV6, _MPLS, _MPLS_MANY, _PPPOE, _BRIDGED, _ERSPAN = 0x0800, 0x86DD, 0x8847, 0x8848, 0x8864, 0x6558, 0x88BE
-_TAGS = (0x8100, 0x88A8, 0x9100)
+_TAGS = (0x8100, 0x88A8, 0x9100)  # EtherTypes of VLAN tags
 _TCP, _IPIP, _UDP, _6IN4, _GRE = 6, 4, 17, 41, 47
 _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION = 0, 43, 44, 51, 60
-_MORE, _OFFSET = 0x2000, 0x1FFF  # of a fragment of IPv4
+_MORE, _OFFSET = 0x2000, 0x1FFF  # more fragments, and the fragment offset, in IPv4's header
 _VXLAN_PORTS, _GENEVE_PORT = (4789, 8472), 6081
 # Where a packet of a link type begins: its state, and the bytes before that.
 _NULL, _LINK_ETHERNET, _PPP, _RAW_OLD, _LOOP, _SLL, _RAW, _RAW4, _RAW6, _SLL2 = (
@@ -53,10 +53,11 @@ def is_known_link(link: int) -> bool:
 
 @dataclass(frozen=True)
 class FoundTcp:
-    """TCP segments of a batch: ``row`` in the batch, where the IP and the TCP header begin, and where data here end.
+    """The TCP segments of a batch: their ``row`` in the batch, where the IP header and the TCP header begin, and where
+    the captured data end.
 
-    ``link_bytes``: what the outermost link layer takes of the packet. ``more_bytes``: what further fragments of IPv4
-    carry of it.
+    ``link_bytes`` is the size of the outermost link layer, ``more_bytes`` what further IPv4 fragments carry of the
+    packet.
     """
 
     row: Integers
@@ -78,8 +79,8 @@ class _Walk:
     link_bytes: Integers
     fragments: list[tuple[Integers, Integers]] = field(default_factory=list)  # rows, and where IP begins in each
 
-    def has(self, rows: Integers, count: int) -> Integers:
-        """Those of which so many bytes are here; the others end."""
+    def with_bytes(self, rows: Integers, count: int) -> Integers:
+        """Return the rows with this many bytes left; the walk ends for the others."""
         short = self.cursor[rows] + count > self.end[rows]
         self.state[rows[short]] = -1
         return rows[~short]
@@ -91,19 +92,19 @@ class _Walk:
         return self.octet(rows, at) << 8 | self.octet(rows, at + 1)
 
     def little(self, rows: Integers, at: int, size: int) -> Integers:
-        """The number that so many bytes hold, the least of them first."""
         found = np.zeros(rows.size, np.int64)
         for number in range(size):
             found |= self.octet(rows, at + number) << 8 * number
         return found
 
-    def go(self, rows: Integers, state: int, count: Integers | int) -> None:
+    def advance(self, rows: Integers, state: int, count: Integers | int) -> None:
         self.state[rows] = state
         self.cursor[rows] += count
 
 
 def find_tcp(batch: PacketBatch) -> FoundTcp:
-    """The TCP segments of a batch. Of fragments the first one has the header, and the others count to it."""
+    """Find the TCP segments of a batch. The first fragment of a datagram has the header; the others add to its
+    bytes."""
     count = batch.places.size
     walk = _Walk(
         batch.data,
@@ -119,12 +120,12 @@ def find_tcp(batch: PacketBatch) -> FoundTcp:
         walk.link_bytes[rows] = _LINK_BYTES.get(link, 0)
         if link in _BEGINS:
             state, before = _BEGINS[link]
-            walk.go(rows, state, before)
+            walk.advance(rows, state, before)
             if link == _SLL2:
                 walk.protocol[rows] = 1
     done: list[Integers] = []
     steps: dict[int, Callable[[_Walk, Integers], None]] = {
-        _AT_ETHERNET: lambda walk, rows: walk.go(walk.has(rows, ETHERNET_BYTES), _AT_TYPE, 12),
+        _AT_ETHERNET: lambda walk, rows: walk.advance(walk.with_bytes(rows, ETHERNET_BYTES), _AT_TYPE, 12),
         _AT_TYPE: _type,
         _AT_LABEL: _label,
         _AT_IP: _ip,
@@ -148,7 +149,7 @@ def find_tcp(batch: PacketBatch) -> FoundTcp:
 
 
 def _more(walk: _Walk) -> Integers:
-    """For each packet the bytes that other fragments of its datagram carry, as far as they are in the batch."""
+    """For each packet, the bytes that other fragments of its datagram carry, as far as they are in the batch."""
     firsts: dict[bytes, tuple[int, int]] = {}
     ends: dict[bytes, int] = {}
     for rows, begins in walk.fragments:
@@ -167,64 +168,63 @@ def _more(walk: _Walk) -> Integers:
 
 
 def _type(walk: _Walk, rows: Integers) -> None:
-    """A field that names the protocol behind it; SLL2 has 18 bytes of its own between them."""
-    rows = walk.has(rows, 2)
+    """Read an EtherType. In SLL2 it is followed by 18 bytes of that header."""
+    rows = walk.with_bytes(rows, 2)
     kind = walk.pair(rows, 0)
     after = np.where(walk.protocol[rows] == 1, 20, 2)
     walk.protocol[rows] = 0
     walk.state[rows] = -1
     ip = (kind == _IPV4) | (kind == _IPV6)
-    walk.go(rows[ip], _AT_IP, after[ip])
+    walk.advance(rows[ip], _AT_IP, after[ip])
     tagged = np.isin(kind, _TAGS)
-    walk.go(rows[tagged], _AT_TYPE, after[tagged] + 2)
+    walk.advance(rows[tagged], _AT_TYPE, after[tagged] + 2)
     labelled = (kind == _MPLS) | (kind == _MPLS_MANY)
-    walk.go(rows[labelled], _AT_LABEL, after[labelled])
+    walk.advance(rows[labelled], _AT_LABEL, after[labelled])
     over_ppp = kind == _PPPOE
-    walk.go(rows[over_ppp], _AT_PPP, after[over_ppp] + 6)
+    walk.advance(rows[over_ppp], _AT_PPP, after[over_ppp] + 6)
 
 
 def _ppp(walk: _Walk, rows: Integers) -> None:
-    rows = walk.has(rows, 2)
+    rows = walk.with_bytes(rows, 2)
     ip = np.isin(walk.pair(rows, 0), (0x0021, 0x0057))
     walk.state[rows] = -1
-    walk.go(rows[ip], _AT_IP, 2)
+    walk.advance(rows[ip], _AT_IP, 2)
 
 
 def _ppi(walk: _Walk, rows: Integers) -> None:
-    """Per-packet information of Windows' and others' Wi-Fi captures: its length, and the link type behind it."""
-    rows = walk.has(rows, 8)
-    _behind(walk, rows, walk.little(rows, 2, 2), walk.little(rows, 4, 4))
+    """Skip per-packet information, as in Wi-Fi captures on Windows: it has its length and the following link type."""
+    rows = walk.with_bytes(rows, 8)
+    _continue_at_link(walk, rows, walk.little(rows, 2, 2), walk.little(rows, 4, 4))
 
 
 def _pktap(walk: _Walk, rows: Integers) -> None:
-    """What macOS puts in front of each packet of its pktap interface: the same, in other places."""
-    rows = walk.has(rows, 12)
-    _behind(walk, rows, walk.little(rows, 0, 4), walk.little(rows, 8, 4))
+    """Skip the header of macOS' pktap interface: it has its length and the following link type."""
+    rows = walk.with_bytes(rows, 12)
+    _continue_at_link(walk, rows, walk.little(rows, 0, 4), walk.little(rows, 8, 4))
 
 
-def _behind(walk: _Walk, rows: Integers, length: Integers, link: Integers) -> None:
-    """On to the link layer that is behind a header of this length."""
+def _continue_at_link(walk: _Walk, rows: Integers, length: Integers, link: Integers) -> None:
     walk.state[rows] = -1
     sound = (length >= 8) & (length <= walk.end[rows] - walk.cursor[rows])
     for each in (_NULL, _LINK_ETHERNET, _RAW_OLD, _LOOP, _RAW):
         state, before = _BEGINS[each]
         here = sound & (link == each)
         walk.link_bytes[rows[here]] = length[here] + _LINK_BYTES.get(each, 0)
-        walk.go(rows[here], state, length[here] + before)
+        walk.advance(rows[here], state, length[here] + before)
 
 
 def _label(walk: _Walk, rows: Integers) -> None:
-    rows = walk.has(rows, 5)
+    rows = walk.with_bytes(rows, 5)
     last = (walk.octet(rows, 2) & 1) == 1
     nibble = walk.octet(rows, 4) >> 4
-    walk.go(rows, _AT_LABEL, 4)
+    walk.advance(rows, _AT_LABEL, 4)
     walk.state[rows[last]] = -1
     walk.state[rows[last & ((nibble == 4) | (nibble == 6))]] = _AT_IP
-    walk.go(rows[last & (nibble == 0)], _AT_ETHERNET, 4)  # a pseudowire's control word
+    walk.advance(rows[last & (nibble == 0)], _AT_ETHERNET, 4)  # a pseudowire's control word
 
 
 def _ip(walk: _Walk, rows: Integers) -> None:
-    rows = walk.has(rows, 20)
+    rows = walk.with_bytes(rows, 20)
     version = walk.octet(rows, 0) >> 4
     walk.state[rows] = -1
     four = rows[version == 4]
@@ -236,27 +236,27 @@ def _ip(walk: _Walk, rows: Integers) -> None:
     four, header = four[good], header[good]
     walk.ip[four] = walk.cursor[four]
     walk.protocol[four] = walk.octet(four, 9)
-    walk.go(four, _AT_PROTOCOL, header)
-    six = walk.has(rows[version == 6], 40)
+    walk.advance(four, _AT_PROTOCOL, header)
+    six = walk.with_bytes(rows[version == 6], 40)
     walk.ip[six] = walk.cursor[six]
     walk.protocol[six] = walk.octet(six, 6)
-    walk.go(six, _AT_PROTOCOL, 40)
+    walk.advance(six, _AT_PROTOCOL, 40)
 
 
 def _protocol(walk: _Walk, rows: Integers) -> Integers:
-    """Step over what is not TCP; those that are at a TCP header, which end here."""
+    """Step over headers other than TCP; return the rows that have reached a TCP header."""
     kind = walk.protocol[rows]
     walk.state[rows] = -1
     tcp = rows[kind == _TCP]
     inner = rows[(kind == _IPIP) | (kind == _6IN4)]
     walk.state[inner] = _AT_IP
     for number, step in ((_GRE, _gre), (_UDP, _udp)):
-        step(walk, walk.has(rows[kind == number], 8))
-    options = walk.has(rows[np.isin(kind, (_HOP_BY_HOP, _ROUTING, _DESTINATION))], 8)
+        step(walk, walk.with_bytes(rows[kind == number], 8))
+    options = walk.with_bytes(rows[np.isin(kind, (_HOP_BY_HOP, _ROUTING, _DESTINATION))], 8)
     _extension(walk, options, (walk.octet(options, 1) + 1) * 8)
-    guarded = walk.has(rows[kind == _AUTHENTICATION], 8)
+    guarded = walk.with_bytes(rows[kind == _AUTHENTICATION], 8)
     _extension(walk, guarded, (walk.octet(guarded, 1) + 2) * 4)
-    part = walk.has(rows[kind == _FRAGMENT], 8)
+    part = walk.with_bytes(rows[kind == _FRAGMENT], 8)
     first = part[(walk.pair(part, 2) & 0xFFF8) == 0]
     _extension(walk, first, np.full(first.size, 8))
     return np.asarray(tcp[walk.cursor[tcp] + 20 <= walk.end[tcp]])
@@ -264,25 +264,25 @@ def _protocol(walk: _Walk, rows: Integers) -> Integers:
 
 def _extension(walk: _Walk, rows: Integers, count: Integers) -> None:
     walk.protocol[rows] = walk.octet(rows, 0)
-    walk.go(rows, _AT_PROTOCOL, count)
+    walk.advance(rows, _AT_PROTOCOL, count)
 
 
 def _gre(walk: _Walk, rows: Integers) -> None:
     flags, kind = walk.pair(rows, 0), walk.pair(rows, 2)
     header = 4 + 4 * (flags >> 15 & 1) + 4 * (flags >> 13 & 1) + 4 * (flags >> 12 & 1)
     ip = (kind == _IPV4) | (kind == _IPV6)
-    walk.go(rows[ip], _AT_IP, header[ip])
+    walk.advance(rows[ip], _AT_IP, header[ip])
     bridged = kind == _BRIDGED
-    walk.go(rows[bridged], _AT_ETHERNET, header[bridged])
+    walk.advance(rows[bridged], _AT_ETHERNET, header[bridged])
     mirrored = kind == _ERSPAN
-    walk.go(rows[mirrored], _AT_ETHERNET, header[mirrored] + 8)
+    walk.advance(rows[mirrored], _AT_ETHERNET, header[mirrored] + 8)
     labelled = (kind == _MPLS) | (kind == _MPLS_MANY)
-    walk.go(rows[labelled], _AT_LABEL, header[labelled])
+    walk.advance(rows[labelled], _AT_LABEL, header[labelled])
 
 
 def _udp(walk: _Walk, rows: Integers) -> None:
     port = walk.pair(rows, 2)
-    walk.go(rows[np.isin(port, _VXLAN_PORTS)], _AT_ETHERNET, 16)
-    geneve = walk.has(rows[port == _GENEVE_PORT], 16)
+    walk.advance(rows[np.isin(port, _VXLAN_PORTS)], _AT_ETHERNET, 16)
+    geneve = walk.with_bytes(rows[port == _GENEVE_PORT], 16)
     bridged = geneve[walk.pair(geneve, 10) == _BRIDGED]
-    walk.go(bridged, _AT_ETHERNET, 16 + 4 * (walk.octet(bridged, 8) & 63))
+    walk.advance(bridged, _AT_ETHERNET, 16 + 4 * (walk.octet(bridged, 8) & 63))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same packets at two taps of one connection: what passed both, and what only the one nearer to its source saw; and
-how far the taps' clocks are apart, and how fast they part, by packets that passed both, either way.
+"""Match the packets of one connection at two taps: which passed both, and which only the one nearer to their source
+saw. Packets that passed both, in either direction, show the offset and the skew of the taps' clocks.
 
-Nothing in a capture tells how the least delays there and back divide, so that the offset lies between both. How fast
-the clocks part is the slope of the line under the delays of one way (Moon, Skelly and Towsley, 1999).
+No capture shows how the least round trip divides between both directions, so the offset is known only within it. The
+skew is the slope of the line under the delays of one direction (Moon, Skelly and Towsley, 1999).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from howdah.explain.estimate import Estimate, absent
 from howdah.explain.seen import Flags, Seen
 from howdah.ingest.source import Integers
 
-_ENOUGH = 0.5  # of the fewer packets: what agrees in so many is one connection
-_FEW = 8
-_WORD = 1 << 32
+_ENOUGH = 0.5  # share of the packets of the smaller recording that must match, for one connection
+_FEW = 8  # packets that must match at least
+_WORD = 1 << 32  # space of sequence numbers
 
 Keys = npt.NDArray[np.uint64]
 
@@ -30,8 +30,8 @@ Keys = npt.NDArray[np.uint64]
 class Matched:
     """Packets of one direction in the order in which the tap near their source saw them, shape (n,).
 
-    ``far_ns`` is when the other tap saw each, -1 where it did not; ``lost`` are those that it did not see and that were
-    sent again later, ``unseen`` counts those that were not: that capture lacks them.
+    ``far_ns`` is when the other tap saw each, -1 if it did not. ``lost`` are those that it did not see and that were
+    sent again later; ``unseen`` counts those that were not sent again: that capture lacks them.
     """
 
     near_ns: Integers
@@ -46,8 +46,8 @@ class Matched:
 
 
 def match_data(near: Seen, far: Seen) -> Matched | None:
-    """The sender's segments, in pieces of at most one segment: offloaded ones are larger at one tap than at the other.
-    None where the two are not one connection, or nothing tells copies of a segment apart."""
+    """Match the sender's data, divided into pieces of at most one segment, because offloaded segments differ between
+    taps. None if the two are different connections, or if nothing distinguishes copies of a segment."""
     mss = min(near.mss_bytes, far.mss_bytes)
     ours, theirs = _pieces(near, mss), _pieces(far, mss)
     found = _pair(ours, theirs)
@@ -55,7 +55,7 @@ def match_data(near: Seen, far: Seen) -> Matched | None:
         return None
     passed = np.full(ours.time_ns.size, -1, np.int64)
     passed[found[0]] = theirs.time_ns[found[1]]
-    first, last = found[0].min(), found[0].max()  # before and behind them one of the captures was not running
+    first, last = found[0].min(), found[0].max()  # before and after them one of the captures was not running
     span = slice(int(first), int(last) + 1)
     gone = passed[span] < 0
     arrived = np.unique(ours.number[span][~gone])
@@ -67,7 +67,8 @@ def match_data(near: Seen, far: Seen) -> Matched | None:
 
 
 def match_acks(near: Seen, far: Seen) -> Matched | None:
-    """The receiver's, from the tap nearer to it to the other. An ACK is not sent again: what is missing is lost."""
+    """Match the receiver's ACKs, from the tap nearer to it to the other. ACKs are not sent again, so a missing one is
+    lost."""
     ours, theirs = _ack_packets(near), _ack_packets(far)
     found = _pair(ours, theirs)
     if found is None:
@@ -81,7 +82,8 @@ def match_acks(near: Seen, far: Seen) -> Matched | None:
 
 @dataclass(frozen=True)
 class _Packets:
-    """``number`` is the first byte's, or the one acknowledged; ``stamp`` TCP's, ``ident`` IP's."""
+    """Packets to match: ``number`` is that of the first byte, or the one acknowledged; ``stamp`` is TCP's, ``ident``
+    IP's."""
 
     time_ns: Integers
     number: Integers
@@ -121,8 +123,8 @@ def _ack_packets(seen: Seen) -> _Packets:
 
 
 def _pair(near: _Packets, far: _Packets) -> tuple[Integers, Integers] | None:
-    """Places of the packets that both have. IP's number tells every copy apart; where a hop rewrites it, TCP's stamp
-    tells those apart that were sent again."""
+    """Places of the packets that both taps have. IP identification distinguishes all copies of a segment; if a hop
+    rewrites it, TCP's time stamp distinguishes retransmissions."""
     least = min(near.time_ns.size, far.time_ns.size)
     for with_ident in (True, False):
         if not with_ident and not (near.has_stamps and far.has_stamps):
@@ -143,7 +145,7 @@ def _coded(packets: _Packets, with_ident: bool) -> Keys:
 
 
 def _ranked(keys: Keys) -> Keys:
-    """The n-th of equal packets is another one than the first."""
+    """Make equal keys distinct by their order of appearance."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
@@ -153,14 +155,15 @@ def _ranked(keys: Keys) -> Keys:
     return np.asarray(keys + rank * np.uint64(0x9E3779B97F4A7C15))
 
 
-_MOST_PPM = 500.0  # a crystal is nearer; the kernel's adjtimex() allows no more
-_HULL_POINTS = 2000
+_MOST_PPM = 500.0  # largest skew: the kernel's adjtimex() allows no more
+_HULL_POINTS = 2000  # points that the hull is made of, at most
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """``offset_ns``: the far tap's clock less the near one's when the first packet passed; ``skew_ppm``: how fast that
-    grows. ``data_ns``, ``ack_ns``: one-way delays beyond the least, of packets that passed, and their least."""
+    """``offset_ns`` is the far tap's clock less the near one's when the first packet passed, and ``skew_ppm`` how fast
+    it grows. ``data_ns`` and ``ack_ns`` are the one-way delays of packets that passed, beyond the least, which is
+    ``data_least_ns`` for the data."""
 
     offset_ns: Estimate
     skew_ppm: Estimate
@@ -170,7 +173,7 @@ class Clocks:
 
 
 def clocks_of(data: Matched, acks: Matched | None, step_ns: int) -> Clocks:
-    """``step_ns`` is how coarse the stamps are."""
+    """Compare two taps' clocks; ``step_ns`` is the resolution of the stamps."""
     there = data.passed
     begin = int(data.near_ns[there][0])
     x = (data.near_ns[there] - begin).astype(np.float64)
@@ -211,8 +214,8 @@ def _skew(x: Reals, forward: Reals, y: Reals, backward: Reals, step_ns: int) -> 
 
 
 def _floor_slope(time_ns: Reals, delay_ns: Reals) -> float:
-    """Of the line that is nowhere above the delays and as close to them as it can be: the edge of their lower hull
-    over the middle of the times."""
+    """The slope of the line that lies as close to the delays as possible without exceeding one: the edge of their lower
+    hull at the middle of the times."""
     order = np.argsort(time_ns, kind="stable")
     x, y = time_ns[order], delay_ns[order]
     x, y = _lowest(x, y)
@@ -229,7 +232,7 @@ def _floor_slope(time_ns: Reals, delay_ns: Reals) -> float:
 
 
 def _lowest(x: Reals, y: Reals) -> tuple[Reals, Reals]:
-    """Of many points the lowest of each stretch: no other is on the hull by much."""
+    """The lowest point of each stretch, if there are many points: the others hardly change the hull."""
     if x.size <= _HULL_POINTS:
         return x, y
     edges = np.linspace(0, x.size, _HULL_POINTS + 1).astype(np.int64).tolist()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recorded flow and its twin's run, one over the other: how far apart they are, and what the twin does not explain.
+"""Compare a recorded flow with its twin's run: how far apart they are, and what the twin does not explain.
 
-The distance of two curves is the mean of their difference over the mean of the recorded one, at the times that the
-recording names; the flow's distance is the largest of its curves. The times lie closer together where it starts.
+The distance of two curves is their mean difference divided by the mean of the recorded one, at the times of the
+recording, which are closer together at the start. The distance of a flow is the largest of its curves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from howdah.explain.course import FlowPoints, of_run, of_section
+from howdah.explain.course import FlowPoints, run_points, section_points
 from howdah.explain.delay import Reals
 from howdah.explain.picture import ShownPicture, shown
 from howdah.foreign import escape_controls
@@ -32,9 +32,9 @@ from howdah.report.plot.style import token
 from howdah.report.table import cause_text
 from howdah.report.template import framed, templates_of
 
-ALIKE = 0.1  # of the recorded one: what is no farther away is reproduced
-_FEW_PACKETS = 3
-_LASTS = 4  # points in a row
+ALIKE = 0.1  # relative difference to the recording up to which a value is reproduced
+_FEW_PACKETS = 3  # difference in retransmissions that does not count
+_LASTS = 4  # points in a row from which on curves differ lastingly
 CURVES = (
     ("in flight", "in_flight_packets"),
     ("acknowledged", "acknowledged_bytes"),
@@ -50,9 +50,10 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
 
 @dataclass(frozen=True)
 class Overlay:
-    """One run over the recording. ``distances`` has a share for each name of :data:`CURVES`, none without a course.
+    """One run compared with the recording. ``distances`` are shares by the names of :data:`CURVES`, empty without a
+    course.
 
-    ``unlike`` says in words what the run does otherwise than the recorded flow.
+    ``unlike`` says in words how the run differs from the recorded flow.
     """
 
     run: str
@@ -67,7 +68,7 @@ class Overlay:
 
 
 def overlays(recorded: RecordedSection, runs: list[Run]) -> list[Overlay]:
-    """Of each run that counts, the nearest first."""
+    """Compare each run that counts; the nearest comes first."""
     found = [_overlay(recorded, run) for run in runs if run.counts and run.plan is not None]
     return sorted(found, key=lambda each: len(each.unlike) if each.distance is None else each.distance)
 
@@ -79,51 +80,54 @@ def _overlay(recorded: RecordedSection, run: Run) -> Overlay:
     reproduced = None
     if recorded.course is not None and run.data_kept:
         trace = next(each for each in load(run.directory, run.plan).traces if each.flow.id == flow)
-        reproduced = of_run(trace, of_section(recorded.course).time_s)
+        reproduced = run_points(trace, section_points(recorded.course).time_s)
     return compared(run.name, recorded, values, reproduced)
 
 
 def compared(
     run: str, recorded: RecordedSection, values: Mapping[str, object], reproduced: FlowPoints | None
 ) -> Overlay:
-    """``values`` are the measures of the run's flow by name, ``reproduced`` its course at the recorded times."""
-    unlike = list(_of_measures(recorded, values))
+    """Compare one run. ``values`` are the measures of its flow by name, ``reproduced`` its course at the recorded
+    times."""
+    unlike = list(_measure_differences(recorded, values))
     if recorded.course is None:
         return Overlay(run, {}, unlike, None, None)
-    mine = of_section(recorded.course)
+    mine = section_points(recorded.course)
     if reproduced is None:
         return Overlay(run, {}, [*unlike, "the run keeps no ACKs to compare its course with"], mine, None)
-    distances = {name: _apart(getattr(mine, field), getattr(reproduced, field)) for name, field in CURVES}
-    unlike += _of_courses(mine, reproduced, distances)
+    distances = {name: _distance(getattr(mine, field), getattr(reproduced, field)) for name, field in CURVES}
+    unlike += _curve_differences(mine, reproduced, distances)
     return Overlay(run, distances, unlike, mine, reproduced)
 
 
-def _apart(mine: Reals, theirs: Reals) -> float:
+def _distance(mine: Reals, theirs: Reals) -> float:
     mine = mine[: theirs.size]
     mean = float(mine.mean())
     return float(np.abs(mine - theirs).mean()) / mean if mean > 0 else 0.0
 
 
-def _of_measures(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
-    yield from _of_exit(recorded, values)
+def _measure_differences(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
+    yield from _exit_differences(recorded, values)
     again, theirs = recorded.retransmitted_packets, values.get("retransmitted_packets")
     more = abs(theirs - again) if again is not None and isinstance(theirs, int | float) else 0
     if again is not None and more > max(_FEW_PACKETS, ALIKE * again):
         yield f"retransmissions: {counted(again, 'packet')} recorded, {theirs} in the twin"
     goodput = values.get("goodput_bits_per_second")
-    if recorded.course is None and isinstance(goodput, int | float):  # else the curve of what was acknowledged says it
-        yield from _of_goodput(recorded.goodput, float(goodput))
+    if recorded.course is None and isinstance(
+        goodput, int | float
+    ):  # with a course, the curve of acknowledged bytes shows it
+        yield from _goodput_difference(recorded.goodput, float(goodput))
     held = values.get("held_back_by")
     if recorded.held_back_by not in (None, HeldBy.UNKNOWN.value, held):
         yield f"what held it back: {recorded.held_back_by} recorded, {held or 'nothing'} in the twin"
 
 
-def _of_goodput(mine: int | None, theirs: float) -> Iterator[str]:
+def _goodput_difference(mine: int | None, theirs: float) -> Iterator[str]:
     if mine is not None and abs(theirs - mine) > ALIKE * mine:
         yield f"goodput: {rate(mine)} recorded, {rate(theirs)} in the twin"
 
 
-def _of_exit(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
+def _exit_differences(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
     mine, cause, turn = recorded.exit, values.get("exit_cause"), values.get("exit_round")
     if mine is None:
         if recorded.startup_left is False and cause is not None:
@@ -138,12 +142,12 @@ def _of_exit(recorded: RecordedSection, values: Mapping[str, object]) -> Iterato
         yield f"why it left: by {cause_text(mine.cause)} as recorded, by {cause_text(str(cause))} in the twin"
 
 
-def _of_courses(mine: FlowPoints, theirs: FlowPoints, distances: dict[str, float]) -> Iterator[str]:
+def _curve_differences(mine: FlowPoints, theirs: FlowPoints, distances: dict[str, float]) -> Iterator[str]:
     for name, field in CURVES:
         if distances[name] <= ALIKE:
             continue
         ours, others = getattr(mine, field)[: theirs.time_s.size], getattr(theirs, field)
-        at = _parted(ours, others)
+        at = _departure(ours, others)
         since = f"from {duration(1e6 * float(mine.time_s[at]))} on" if at is not None else "for moments"
         higher = "more" if float((others - ours)[at or 0 :].mean()) > 0 else "less"
         written = _WRITTEN[field]
@@ -154,8 +158,8 @@ def _of_courses(mine: FlowPoints, theirs: FlowPoints, distances: dict[str, float
         )
 
 
-def _parted(mine: Reals, theirs: Reals) -> int | None:
-    """The first of some points in a row at which they are apart by more than is alike, to one side."""
+def _departure(mine: Reals, theirs: Reals) -> int | None:
+    """The first of several points in a row that differ by more than :data:`ALIKE` to the same side; None without."""
     apart = np.sign(theirs - mine) * (np.abs(theirs - mine) > ALIKE * np.maximum(mine, float(mine.mean())))
     for at in range(apart.size - _LASTS + 1):
         if apart[at] and (apart[at : at + _LASTS] == apart[at]).all():
@@ -163,8 +167,8 @@ def _parted(mine: Reals, theirs: Reals) -> int | None:
     return None
 
 
-def told(overlay: Overlay, others: int, open_fields: list[str]) -> list[str]:
-    """Lines for a terminal; ``open_fields`` are what the recording leaves open."""
+def overlay_lines(overlay: Overlay, others: int, open_fields: list[str]) -> list[str]:
+    """Lines for a terminal; ``open_fields`` are the fields that the recording leaves open."""
     what = f"twin ({overlay.run}, the nearest of {others + 1})" if others else "twin"
     lines = []
     if overlay.distance is not None:
@@ -194,7 +198,7 @@ def _template() -> Any:
 
 
 def write_overlay(name: str, found: list[Overlay], target: Path) -> Path:
-    """Write the page of the nearest run at ``target``; the others are rows of its table. Raises HowdahError."""
+    """Write the page of the nearest run at ``target``; its table lists all runs. Raise HowdahError if that fails."""
     nearest = found[0]
     page = _template().render(
         title=escape_controls(name),
@@ -228,7 +232,7 @@ def _pictures(overlay: Overlay) -> Iterator[ShownPicture]:
         for label, style, points in both:
             inside = points.time_s <= end
             values = getattr(points, field)[inside] * factor
-            lines.append(PlotLine(label, style, points.time_s[inside].tolist(), values.tolist(), said=label))
+            lines.append(PlotLine(label, style, points.time_s[inside].tolist(), values.tolist(), spoken=label))
         most = 1.05 * max(each for line in lines for each in line.y) or 1.0
         panel = Panel(
             f"{title}: recorded and reproduced over time",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lets segments go beside ACKs: whether a sender paces, and where one like BBR ends its start-up by draining the
-queue that it made; and where the application had nothing more to send.
+"""What releases segments other than ACKs: pacing, and an application that writes piece by piece. Also where a sender
+like BBR drains the queue of its start-up, and where the application ran out of data.
 
-There all that had left was acknowledged, and the next data came later. A congestion window lets segments go for those
-that arrive, whatever ended its growth; so does a window that one ACK answers as a whole.
+An application ran out of data where everything sent was acknowledged and the next data left later. A congestion window
+releases data when ACKs arrive, however its growth ended.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, RoundTrips, stamp_hz
 from howdah.explain.seen import NEW, Flags, Seen
 
-_OPENING, _PACED_SAMPLE = 10, 300  # segments: the first window leaves at once, whoever sends
-_PACED_SHARE = 0.04  # a sender that ACKs clock has none
-_PACED_TICKS = 2
-_MOST_BURST = 100  # segments that one ACK lets go
-_DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, and of what is delivered
+_OPENING, _PACED_SAMPLE = 10, 300  # segments that are looked at, from the end of the first window, which leaves at once
+_PACED_SHARE = 0.04  # share of segments without an ACK from which on a sender paces; one that ACKs clock has none
+_PACED_TICKS = 2  # steps of the stamps by which such a segment must be later
+_MOST_BURST = 100  # segments that one ACK may release
+# A drain begins at this share of the largest flight; over that part of it, less than this share of delivery is sent.
+_DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42
 
 
 def is_paced(seen: Seen, trips: RoundTrips) -> bool:
-    """Whether new segments leave though no ACK came: by the sender's own stamps, later than the first one that echoes
-    the same ACK. Without stamps, at the sender alone, by the time since the last ACK."""
+    """Whether new segments leave without an ACK: by the sender's own stamps, later than the first segment that echoes
+    the same ACK; without stamps, and only at the sender, by the time since the last ACK."""
     sent = seen.sent
     fresh = np.flatnonzero(sent.kind == NEW)[_OPENING:_PACED_SAMPLE]
     if fresh.size < _OPENING:
@@ -42,8 +43,8 @@ def is_paced(seen: Seen, trips: RoundTrips) -> bool:
 
 
 def drain_begin(course: SenderCourse) -> int | None:
-    """Of a sender like BBR: the ACK at which it begins to send much less than is delivered, while more is in flight
-    than later. In a recovery it sends what is delivered."""
+    """The ACK at which a sender like BBR begins to send much less than is delivered, with more in flight than later;
+    None without one. In a recovery a sender sends as much as is delivered."""
     flight = course.flight
     part = int(_DRAIN_PART * flight.max())
     begin = int(np.argmax(flight >= _DRAINED * flight.max()))
@@ -57,7 +58,7 @@ def drain_begin(course: SenderCourse) -> int | None:
 
 
 def stays_empty(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
-    """Whether the queue that the start-up made was gone soon after, as where a sender like BBR drains it."""
+    """Whether the queue of the start-up was gone soon after and stayed so, as after BBR's drain."""
     queue, when = trips.queue_ns, course.time_ns[trips.ack]
     if not queue.size:
         return False
@@ -66,7 +67,8 @@ def stays_empty(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
 
 
 def rate_stood(course: SenderCourse, at: int) -> bool:
-    """Whether a round before the exit delivered no more than 1.25 times that before: three such rounds end it."""
+    """Whether the last round before the exit delivered less than 1.25 times the one before; three such rounds end BBR's
+    start-up."""
     number = course.round_of(at)
     if number < 3:
         return False
@@ -75,14 +77,14 @@ def rate_stood(course: SenderCourse, at: int) -> bool:
     return bool(got[-1] < 1.25 * got[-2])
 
 
-_WAITED = 0.25  # of the base round trip
-_SHORT = 0.9  # of a full segment: options of a few bytes make none short
-_LEAST_MSS_BYTES = 536  # no path takes less: segments that are all smaller are pieces
-_ROUNDS_APART = 2  # a piece may last for so many
+_WAITED = 0.25  # share of the base round trip by which the next data must be late
+_SHORT = 0.9  # share of a full segment: longer ones are short for a few bytes of options only
+_LEAST_MSS_BYTES = 536  # least MSS of a path: if all segments are smaller, the application writes them so
+_ROUNDS_APART = 2  # rounds between two short segments of one sequence of pieces
 
 
-def dry(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
-    """Whether each ACK was of the last byte that had left, and the application was waited for behind it."""
+def waits_for_data(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
+    """Whether each ACK acknowledged the last byte sent, and the next data left noticeably later."""
     near = 0 if trips.at == SENDER else trips.near_ns or 0
     following = np.searchsorted(seen.sent.top, course.una_after, side="right")
     left = seen.sent.time_ns[np.minimum(following, seen.sent.time_ns.size - 1)]
@@ -91,25 +93,26 @@ def dry(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
     return np.asarray(empty & waited & (following < seen.sent.time_ns.size))
 
 
-def ran_dry(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int) -> bool:
-    """Whether that is so when what had left by an ACK is acknowledged, and nothing was sent again until then."""
+def ran_out_of_data(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int) -> bool:
+    """Whether the sender waits for data when everything sent by an ACK is acknowledged, without a retransmission until
+    then."""
     row = int(np.searchsorted(course.una_after, course.nxt[at]))
     again = course.again[course.again >= at]
     if row >= len(course) or (again.size and int(again.min()) <= row):
         return False
-    return bool(dry(seen, course, trips)[row])
+    return bool(waits_for_data(seen, course, trips)[row])
 
 
-def drained(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
-    """ACKs from the last data that left to the one behind which the application was waited for."""
-    ends = dry(seen, course, trips)
+def in_last_flight(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
+    """Whether each ACK is among those of a last flight before the sender waited for data."""
+    ends = waits_for_data(seen, course, trips)
     last = np.unique(course.nxt[ends])
     return np.isin(course.nxt, last)
 
 
-def fed(seen: Seen, course: SenderCourse) -> Flags:
-    """ACKs around which the application writes piece by piece: a new segment that is not full leaves where nothing more
-    waits. Whole segments that leave steadily are those of a sender that paces, or of such an application."""
+def written_in_pieces(seen: Seen, course: SenderCourse) -> Flags:
+    """Whether the application writes piece by piece around each ACK: a new segment leaves that is not full because no
+    more data wait. Full segments that leave steadily may be paced or written in that rhythm."""
     sent, found = seen.sent, np.zeros(len(course), bool)
     if seen.narrowed_bytes is not None or not course.of_sender:
         return found
@@ -118,7 +121,7 @@ def fed(seen: Seen, course: SenderCourse) -> Flags:
     ends = sent.top[short & (sent.kind == NEW) & (sent.top < sent.top[-1])]
     at = np.searchsorted(course.nxt, ends)
     rounds = np.unique(np.searchsorted(course.rounds, at[at < len(course)], side="right") - 1)
-    # Pieces that come now and then end where they end: only those that follow one another are a flow's.
+    # A single short segment may be the end of a message: only those that follow one another are pieces.
     apart = np.flatnonzero(np.diff(rounds) <= _ROUNDS_APART + 1)
     for first, last in zip(rounds[apart].tolist(), rounds[apart + 1].tolist(), strict=True):
         stop = int(course.rounds[last + 1]) if last + 1 < course.rounds.size else len(course)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explained flows as one HTML file: the sentence, the strip of exits, the time-sequence picture, the numbers; and the
-legs between two taps."""
+"""Write explained flows as one HTML page: the sentence, the strip of exits, the time-sequence picture and the numbers,
+and the legs between two taps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STYLES = (*(REPORTS / "css" / name for name in _SHARED), _PLACE / "css/explain.
 
 @dataclass(frozen=True)
 class FlowView:
-    """One flow of the page; ``strip`` and ``narrow`` are empty where it has no exit in shares of the BDP."""
+    """One flow of the page; ``strip`` and ``narrow`` are empty if its exit is not known in shares of the BDP."""
 
     name: str
     sentence: str
@@ -51,7 +51,7 @@ class FlowView:
 
 @dataclass(frozen=True)
 class LegView:
-    """One leg of a connection that two taps saw. ``flat`` says of which way nothing is drawn."""
+    """One leg between two taps. ``flat`` names the directions whose delay does not vary and is not drawn."""
 
     name: str
     sentence: str
@@ -66,7 +66,7 @@ def _template() -> Any:
 
 
 def write_page(flows: list[Explained], joined: list[Joined], problems: list[str], target: Path) -> Path:
-    """Write the page at ``target``. Raises HowdahError."""
+    """Write the page at ``target``. Raise HowdahError if that fails."""
     names = sorted({flow.file for flow in flows})
     legs = [_leg(each.name, leg) for each in joined for leg in each.legs]
     found = [sentence(flow) for flow in flows if not _seen_nearer(flow, joined)]
@@ -82,7 +82,7 @@ def write_page(flows: list[Explained], joined: list[Joined], problems: list[str]
 
 
 def _seen_nearer(flow: Explained, joined: list[Joined]) -> bool:
-    """Whether a tap nearer to the sender saw the same connection: its sentence stands for all of them."""
+    """Whether a tap nearer to the sender saw the same connection: the page has the sentence of that one only."""
     return any(each.name == flow.name and flow.file in each.files[1:] for each in joined)
 
 
@@ -120,7 +120,6 @@ def _leg(name: str, leg: Leg) -> LegView:
 
 
 def _strip(flow: Explained, *, narrow: bool) -> str:
-    """The strip that reports of runs have, with this flow's exit."""
     leaves, bdp = flow.exit, flow.bdp_packets
     if leaves is None or bdp is None or leaves.packets.value is None:
         return ""

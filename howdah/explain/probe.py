@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tcp_probe as text: ftrace's own, ``perf script``, or the lines of the module of that name that kernels once had."""
+"""Read tcp_probe as text: from ftrace, ``perf script``, or the former kernel module of that name."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _OLD = re.compile(
     r" (\d{1,10}) (\d{1,10})"
 )
 _NUMBERS = ("snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt")
-_MOST_LINES = 5_000_000
-_FEWEST = 5
+_MOST_LINES = 5_000_000  # lines that are read
+_FEWEST = 5  # records of a flow, at least
 Row = tuple[float, str, tuple[int, ...]]
 
 
@@ -36,7 +36,7 @@ def is_probe(head: str) -> bool:
 
 
 def _row(line: str) -> Row | None:
-    """Time in seconds, both ends, and the numbers; of a sender or of a receiver."""
+    """Parse a line: time in seconds, both ends, and the numbers; None if it has no record."""
     if "tcp_probe" in line:
         match = _LINE.search(line)
         if match is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rate of the path, by what a capture shows as delivered while there was a queue."""
+"""The rate of the path, by what was delivered while there was a queue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.explain.course import SenderCourse, repairs
+from howdah.explain.course import SenderCourse, in_repair
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.seen import Flags, Seen
@@ -16,43 +16,51 @@ from howdah.ingest.source import Integers
 
 # Stretches that are tried in turn: their segments, how many there must be, and which share of them must agree.
 _STRETCHES = ((48, 2, 0.25), (16, 3, 0.6))
-_BURSTS_PACKETS, _BURSTS, _GREW = (4, 8, 16, 32), 4, 0.5
+_BURSTS_PACKETS = (4, 8, 16, 32)  # segments that left together, in the sizes that are tried in turn
+_BURSTS = 4  # bursts that it takes; also segments of a size that count
+_GREW = 0.5  # share of a burst's time by which its round trip must have grown
 _CLOCKS = 20  # steps of the clock that a stretch must last
-_BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # of the base round trip: less is no queue
-_NEAR = 0.02  # of the rate: windows that agree
-_ROUNDS = 4
-_CALM = 0.7  # of the stretches agree, or the delay itself varies
-_MANY = 40  # stretches that agree are enough, whatever the others say
-_LEAST_ERROR, _ERROR_OF_ONE = 0.005, 0.04  # of the rate; the latter of one stretch alone
-_FEW, _LEAST_SEGMENTS = 8, 200
+_BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # share of the base round trip, and time, above which a delay is a queue
+_NEAR = 0.02  # relative difference up to which stretches agree
+_ROUNDS = 4  # round trips of the lower bound, at least
+_CALM = 0.7  # share of agreeing stretches below which the delay itself varies
+_MANY = 40  # agreeing stretches that suffice, however many disagree
+_LEAST_ERROR = 0.005  # least relative error of a rate
+_ERROR_OF_ONE = 0.04  # relative error of a single stretch
+_FEW = 8  # stretches that it takes to judge variation
+_LEAST_SEGMENTS = 200  # segments of the longest stretch, at least
+# Segments come evenly if, in windows of at least so many packets, the mode is this close to the rate and this share of
+# the windows is that near to it.
 _EVEN_PACKETS, _EVEN_MODE, _EVEN_NEAR, _EVEN_SHARE = 4, 0.03, 0.05, 0.1
-_AT_ONCE, _MOST = 0.25, 0.3  # of the time of a segment; of the ACKs
+_AT_ONCE = 0.25  # share of a segment's time: ACKs that come sooner come in a bunch
+_MOST_BUNCHED = 0.3  # share of the ACKs that may come in bunches
 _BUNCHES = "ACKs come in bunches, whose spacing is not the path's"
-_SURE = 0.999  # of a bound: clocks are no better
-_FRESH = 0.25  # of the round trip: older samples do not tell the queue
-_OF_ONE_SIZE, _LEAST_PART = 1.01, 0.005  # of the size of frames; of the bytes
-_MOST_WANDER = 0.1  # of the time that a stretch lasts
+_SURE = 0.999  # factor for a bound, because clocks are no better
+_FRESH = 0.25  # share of the round trip: older samples do not show the queue
+_OF_ONE_SIZE = 1.01  # ratio of bytes per payload byte up to which segments count as of one size
+_LEAST_PART = 0.005  # share of all bytes below which segments of a size do not count
+_MOST_WANDER = 0.1  # share of a stretch's time by which deliveries may stray
 
 
 @dataclass(frozen=True)
 class SeenRate:
-    """``estimate`` in bits a second, with all headers of an Ethernet frame. ``wander_ns``: how far deliveries strayed
-    from it while there was a queue, because the delay varied."""
+    """``estimate`` is in bits per second of whole Ethernet frames. ``wander_ns`` is how far deliveries strayed from it
+    during a queue because the delay varied."""
 
     estimate: Estimate
     wander_ns: float
 
 
 def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
-    """What ACKs and SACK report as delivered while there was a queue all the time; where the delay varies as well, in
-    the longest such stretch; of a flow without a queue, the spacing that the path gave to segments that left
-    together."""
+    """Estimate the path's rate: from what ACKs and SACK report as delivered in stretches with a queue; if the delay
+    varies too, from the longest such stretch; without a queue, from the spacing that the path gave to segments that
+    left together."""
     frame = frame_share(seen)
-    silent = _silent(seen, course)
-    queue = np.where(silent, np.nan, _queue(course, trips))
-    short, reason = _agreed(course, trips, queue, frame)
-    long, wander_ns = _lasting(course, trips, queue, frame)
-    least = _fastest(course, trips, silent, frame)
+    unreported = _unreported(seen, course)
+    queue = np.where(unreported, np.nan, _queue_at_acks(course, trips))
+    short, reason = _from_short_stretches(course, trips, queue, frame)
+    long, wander_ns = _from_longest_stretch(course, trips, queue, frame)
+    least = _lower_bound(course, trips, unreported, frame)
     known = [each for each in (short, long) if each is not None]
     if any(each.high is not None and each.high < (least or 0.0) for each in known):
         known, reason = [], "the flow was faster at another time than while its delay was long"
@@ -65,14 +73,14 @@ def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
     if short is not None and short in known and _in_bunches(short, course, frame, busy):
         known = [each for each in known if each is not short]
         short, reason = None, _BUNCHES
-    if short is not None and long is not None and known == [short, long] and _apart_from(short, long):
-        return SeenRate(_with_room_for(long, short), wander_ns)
+    if short is not None and long is not None and known == [short, long] and _are_disjoint(short, long):
+        return SeenRate(_widened(long, short), wander_ns)
     if known:
         sure = short is not None and short.within(_NEAR)
         return SeenRate(known[0] if sure else min(known, key=_width), wander_ns)
     if not seen.has_stamps and trips.at != SENDER:
         reason = "away from the sender, segments without time stamps do not tell whether there was a queue"
-    spaced, used = _dispersed(course, trips, queue, frame)
+    spaced, used = _from_bursts(course, trips, queue, frame)
     if spaced is not None and _in_bunches(spaced, course, frame, used):
         spaced, reason = None, _BUNCHES
     if spaced is not None and (spaced.high or 0.0) < (least or 0.0):
@@ -81,16 +89,19 @@ def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
 
 
 def _in_bunches(found: Estimate, course: SenderCourse, frame: float, used: Flags) -> bool:
-    """Whether most of the ACKs that a rate rests on come sooner than the path lets one segment through: an interface or
-    a link gathers them, and their spacing is its own."""
+    """Whether most ACKs that a rate is based on arrive closer together than the path can deliver one segment: an
+    interface or a link gathers them, and their spacing is not the path's."""
     assert found.value is not None
     gaps = np.diff(course.time_ns)[(np.diff(course.una_after) > 0) & used[1:]]
-    return bool(gaps.size) and float((gaps < _AT_ONCE * course.mss_bytes * frame * 8e9 / found.value).mean()) > _MOST
+    return (
+        bool(gaps.size)
+        and float((gaps < _AT_ONCE * course.mss_bytes * frame * 8e9 / found.value).mean()) > _MOST_BUNCHED
+    )
 
 
 def _is_even(found: Estimate, course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> bool:
-    """Whether a few segments at a time come at the rate, too, or too few of them to tell. Behind a queue they do. A
-    window that a varying delay holds back comes in bursts, at a rate that only its mean has."""
+    """Whether a few segments at a time also come at the rate, or are too few to tell. After a queue they do. A window
+    that is limited by a varying delay comes in bursts, which have the rate only on average."""
     assert found.value is not None
     segment_ns = course.mss_bytes * frame * 8e9 / found.value
     steps = np.diff(course.una_after, prepend=course.una[:1])
@@ -106,12 +117,13 @@ def _is_even(found: Estimate, course: SenderCourse, trips: RoundTrips, queue: Re
     return bool(abs(_mode(rates) - 1) <= _EVEN_MODE and (np.abs(rates - 1) <= _EVEN_NEAR).mean() >= _EVEN_SHARE)
 
 
-def _apart_from(one: Estimate, other: Estimate) -> bool:
+def _are_disjoint(one: Estimate, other: Estimate) -> bool:
     return (one.high or 0.0) < (other.low or 0.0) or (other.high or 0.0) < (one.low or 0.0)
 
 
-def _with_room_for(long: Estimate, short: Estimate) -> Estimate:
-    """Where a varying delay sets them apart: it moves the mean of a long time least, and its interval holds both."""
+def _widened(long: Estimate, short: Estimate) -> Estimate:
+    """The long estimate with an interval that holds both, for estimates that a varying delay sets apart: it affects the
+    mean of a long time least."""
     low, high = min(long.low or 0.0, short.low or 0.0), max(long.high or 0.0, short.high or 0.0)
     return Estimate(long.value, low, high, long.how)
 
@@ -120,8 +132,10 @@ def _width(found: Estimate) -> float:
     return (found.high or 0.0) - (found.low or 0.0)
 
 
-def _agreed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, str]:
-    """From stretches that agree, or why there are none."""
+def _from_short_stretches(
+    course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float
+) -> tuple[Estimate | None, str]:
+    """The rate from stretches that agree, or why there is no rate."""
     reason = "there was no queue for long enough: the path may be faster than the flow ever was"
     for packets, least, agree in _STRETCHES:
         got, took = _stretches(course, queue > busy_ns(trips), packets, frame)
@@ -146,19 +160,22 @@ def _agreed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float)
 
 
 def _stretches(course: SenderCourse, busy: Flags, packets: int, frame: float) -> tuple[Reals, Integers]:
-    """Bits (of 1e-9) and ns of stretches of so many segments that do not overlap, each with a queue all the time."""
+    """The bits (times 1e9) and ns of stretches of this many segments that do not overlap, each with a queue
+    throughout."""
     calm = np.concatenate([[0], np.cumsum(~busy)])
     until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
     rows = np.flatnonzero(until < len(course))
-    chosen = _apart(rows[calm[until[rows] + 1] - calm[rows] == 0], until)
+    chosen = _not_overlapping(rows[calm[until[rows] + 1] - calm[rows] == 0], until)
     took = course.time_ns[until[chosen]] - course.time_ns[chosen]
     got = (course.delivered[until[chosen]] - course.delivered[chosen]) * frame * 8e9
     return got[took > 0].astype(np.float64), took[took > 0].astype(np.int64)
 
 
-def _lasting(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, float]:
-    """From the longest time with a queue that a varying delay does not feign; and how far deliveries wandered from
-    their rate, in ns, because the delay varied."""
+def _from_longest_stretch(
+    course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float
+) -> tuple[Estimate | None, float]:
+    """The rate from the longest time with a queue that exceeds the variation of the delay; and how far deliveries
+    strayed from that rate, in ns."""
     got, took = _stretches(course, queue > busy_ns(trips), _STRETCHES[0][0], frame)
     if took.size < _FEW:
         return None, 0.0
@@ -185,10 +202,10 @@ def _lasting(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float
     return Estimate(value, value - error, value + error, how), wander
 
 
-def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, Flags]:
-    """The spacing that the path gave to segments that left closer together, and the ACKs that it rests on: the round
-    trip grew by most of the time that they took. Of a few segments each, so that the first window is enough; of more
-    where stamps are coarse."""
+def _from_bursts(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, Flags]:
+    """The rate from the spacing that the path gave to segments that left closer together, and the ACKs used: the round
+    trip grew by most of the time that the segments took. Start with few segments, so that the first window is enough,
+    and take more where stamps are coarse."""
     for packets in _BURSTS_PACKETS:
         until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
         rows = np.flatnonzero(until < len(course))
@@ -213,9 +230,9 @@ def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: flo
     return None, np.zeros(len(course), bool)
 
 
-def _fastest(course: SenderCourse, trips: RoundTrips, silent: Flags, frame: float) -> float | None:
-    """What was delivered at most in four round trips or more: the path is at least as fast. ACKs come together by as
-    much as round trips differ, at most. Where nobody knows what was delivered, nothing begins."""
+def _lower_bound(course: SenderCourse, trips: RoundTrips, unreported: Flags, frame: float) -> float | None:
+    """The most that was delivered in four round trips or more: the path is at least as fast. ACKs may be closer
+    together by as much as round trips differ. Times without reports on deliveries are left out."""
     starts = course.rounds
     if not trips.rtt_ns.size:
         return None
@@ -224,22 +241,22 @@ def _fastest(course: SenderCourse, trips: RoundTrips, silent: Flags, frame: floa
     while rounds < starts.size:
         took = course.time_ns[starts[rounds:]] - course.time_ns[starts[:-rounds]] + differ
         got = course.delivered[starts[rounds:]] - course.delivered[starts[:-rounds]]
-        rates = np.where(silent[starts[:-rounds]], 0, got / np.maximum(took, 1))
+        rates = np.where(unreported[starts[:-rounds]], 0, got / np.maximum(took, 1))
         found = max(found, float(rates.max() * frame * 8e9))
         rounds *= 2
     return _SURE * found or None
 
 
-def _silent(seen: Seen, course: SenderCourse) -> Flags:
-    """ACKs behind which nobody knows what was delivered: in a repair, where the capture has no block of SACK."""
+def _unreported(seen: Seen, course: SenderCourse) -> Flags:
+    """Whether it is unknown what was delivered at each ACK: in repairs, if the capture has no SACK blocks."""
     if seen.connection.sack.size:
         return np.zeros(len(course), bool)
-    return repairs(course) | seen.acks.repeats
+    return in_repair(course) | seen.acks.repeats
 
 
-def _queue(course: SenderCourse, trips: RoundTrips) -> Reals:
-    """The queue at each ACK, in ns: that of the last sample; not a number before the first, and where that is too old,
-    as in a long repair."""
+def _queue_at_acks(course: SenderCourse, trips: RoundTrips) -> Reals:
+    """The queue in ns at each ACK, by the last sample; NaN before the first one and where it is too old, as in a long
+    repair."""
     found = np.full(len(course), np.nan)
     if not trips.ack.size:
         return found
@@ -251,7 +268,7 @@ def _queue(course: SenderCourse, trips: RoundTrips) -> Reals:
 
 
 def _mode(values: Reals) -> float:
-    """The half-sample mode: where values lie closest together (Robertson and Cryer, 1974)."""
+    """The half-sample mode (Robertson and Cryer, 1974)."""
     kept = np.sort(values)
     while kept.size > 3:
         half = (kept.size + 1) // 2
@@ -263,8 +280,8 @@ def _mode(values: Reals) -> float:
     return float(np.median(kept))
 
 
-def _apart(rows: Integers, until: Integers) -> Integers:
-    """Windows that do not overlap."""
+def _not_overlapping(rows: Integers, until: Integers) -> Integers:
+    """Choose rows in order so that the windows from each ``row`` to ``until[row]`` do not overlap."""
     found, end = [], -1
     for row, stop in zip(rows.tolist(), until[rows].tolist(), strict=True):
         if row >= end:
@@ -274,15 +291,16 @@ def _apart(rows: Integers, until: Integers) -> Integers:
 
 
 def busy_ns(trips: RoundTrips) -> float:
-    """The least queue, in ns, that is not mistaken for none."""
+    """The shortest delay in ns beyond the base that counts as a queue."""
     base = trips.base_ns.value
     if base is None:
         base = float(trips.rtt_ns.min()) if trips.rtt_ns.size else 0.0
     return max(_BUSY_SHARE * base, _BUSY_LEAST_NS, 2 * trips.clock_ns + 1.5 * trips.up_doubt_ns)
 
 
-def of_frames(found: Estimate, seen: Seen) -> Estimate:
-    """With room for the headers of segments of other sizes than the usual, where there are many."""
+def with_other_frame_sizes(found: Estimate, seen: Seen) -> Estimate:
+    """Widen the interval of a rate if many segments are smaller or larger than usual, because headers are then another
+    share of their frames."""
     said = [each.mss_bytes for each in seen.connection.options.values() if each is not None and each.mss_bytes]
     full = max(seen.mss_bytes, min(said, default=0) - TIME_STAMP_BYTES * seen.has_stamps)
     sizes, counts = np.unique(np.minimum(seen.sent.end - seen.sent.begin, full), return_counts=True)
@@ -298,6 +316,6 @@ def of_frames(found: Estimate, seen: Seen) -> Estimate:
 
 
 def frame_share(seen: Seen) -> float:
-    """Bytes of frames for each byte of payload."""
+    """Bytes of frames per byte of payload."""
     extra = float(np.median(seen.sent.extra_bytes))
     return (seen.mss_bytes + extra) / seen.mss_bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns files that somebody brings into explained flows: the content of each says what it is, not its name."""
+"""Read recordings and explain their flows. The content of a file says what it is, not its name."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from typing import Final
 import numpy as np
 
 from howdah.errors import HowdahError, RecordError
-from howdah.explain.capture import Capture, Tell, read_captures, unsaid
+from howdah.explain.capture import Capture, Progress, no_progress, read_captures
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained, ExplainedExit, explain_connection
 from howdah.explain.joined import Joined, join
 from howdah.explain.probe import explain_probe, is_probe
-from howdah.explain.records import is_capture, opened
+from howdah.explain.records import is_capture, open_recording
 from howdah.explain.sender_log import (
     STAYED,
     SenderLog,
+    document_of_stream,
     explain_iperf3,
     explain_log,
     explain_sockets,
     is_iperf3,
     is_sockets,
-    of_stream,
 )
 from howdah.foreign import LARGEST_JSON_BYTES, is_too_dense
 from howdah.ingest.qlog import Qlog, parse_qlog
 from howdah.measure.cause import LOSS
 from howdah.record.raw import raw_value
 
-MOST_FLOWS = 200
-_MOST_FILES = 64
-_HEAD_BYTES = 1 << 16
+MOST_FLOWS = 200  # flows that are explained, at most
+_MOST_FILES = 64  # files that are read at once, at most
+_HEAD_BYTES = 1 << 16  # begin of a file that shows its kind
 
 
 @dataclass
 class Read:
-    """``others`` counts connections that are not shown; ``joined`` are those that several taps saw."""
+    """What was read. ``others`` counts connections that are not shown; ``joined`` are those that several taps saw."""
 
     flows: list[Explained] = field(default_factory=list)
     joined: list[Joined] = field(default_factory=list)
@@ -47,16 +47,16 @@ class Read:
     others: int = 0
 
 
-def read_files(paths: list[Path], most_flows: int, tell: Tell = unsaid) -> Read:
-    """``tell`` hears what is read of a large file, in megabytes.
+def read_files(paths: list[Path], most_flows: int, progress: Progress = no_progress) -> Read:
+    """Read files; call ``progress`` with the megabytes read of a large one.
 
-    Raises RecordError where a file is not a recording, and HowdahError where no file has a flow.
+    Raise RecordError if a file is not a recording, and HowdahError if no file has a flow.
     """
     if len(paths) > _MOST_FILES:
         raise HowdahError(f"these are {len(paths)} files; at most {_MOST_FILES} are read at once")
     read = Read()
     captures = [path for path in paths if _is_capture(path, most_flows, read)]
-    files = [_of_capture(capture, read) for capture in read_captures(captures, most_flows, tell)]
+    files = [_explain_capture(capture, read) for capture in read_captures(captures, most_flows, progress)]
     if not read.flows:
         said = [each.removeprefix(f"{paths[0].name}: ") for each in read.problems] if len(paths) == 1 else read.problems
         what = "no transfer with data and ACKs was found" + (f": {'; '.join(said)}" if said else "")
@@ -69,23 +69,23 @@ def read_files(paths: list[Path], most_flows: int, tell: Tell = unsaid) -> Read:
 
 
 def _is_capture(path: Path, most_flows: int, read: Read) -> bool:
-    """Whether a file holds packets. What it holds else is read."""
-    with opened(path) as file:
+    """Whether a file holds packets; if not, add its flows to ``read``."""
+    with open_recording(path) as file:
         head = file.read(_HEAD_BYTES)
     if not head:
         raise RecordError(file.problem or "it is empty", where=str(path))
     if is_capture(head):
         return True
     if head.lstrip()[:1] in (b"{", b"\x1e", b"["):
-        flows, problems = _of_json(path, most_flows)
+        flows, problems = _read_json(path, most_flows)
     else:
-        flows, problems = _of_text(path, head.decode(errors="replace"), most_flows)
+        flows, problems = _read_text(path, head.decode(errors="replace"), most_flows)
     read.flows += flows
     read.problems += [f"{path.name}: {problem}" for problem in problems]
     return False
 
 
-def _of_capture(capture: Capture, read: Read) -> list[Explained]:
+def _explain_capture(capture: Capture, read: Read) -> list[Explained]:
     read.problems += capture.problems
     found = [each for each in map(explain_connection, capture.connections) if each is not None]
     if not found and (capture.packets or not capture.problems):
@@ -96,18 +96,18 @@ def _of_capture(capture: Capture, read: Read) -> list[Explained]:
 
 
 def _content(path: Path) -> bytes:
-    with opened(path) as file:
+    with open_recording(path) as file:
         return file.read_all(LARGEST_JSON_BYTES)
 
 
-def _of_json(path: Path, most_flows: int) -> tuple[list[Explained], list[str]]:
+def _read_json(path: Path, most_flows: int) -> tuple[list[Explained], list[str]]:
     data = _content(path)
     if is_too_dense(data):
         raise RecordError("it has more values than a recording of its size has", where=str(path))
     try:
         document = raw_value(data)
     except ValueError:
-        document = of_stream(data)  # or records of a qlog, one behind the other
+        document = document_of_stream(data)  # or the records of a qlog
     if is_iperf3(document):
         return explain_iperf3(document, path.name, most_flows), []
     flows, problems = explain_qlog(data, path.name)
@@ -116,7 +116,7 @@ def _of_json(path: Path, most_flows: int) -> tuple[list[Explained], list[str]]:
     return flows, problems
 
 
-def _of_text(path: Path, head: str, most_flows: int) -> tuple[list[Explained], list[str]]:
+def _read_text(path: Path, head: str, most_flows: int) -> tuple[list[Explained], list[str]]:
     reader = explain_probe if is_probe(head) else explain_sockets if is_sockets(head) else None
     if reader is None:
         raise _unknown(path, head)
@@ -125,14 +125,14 @@ def _of_text(path: Path, head: str, most_flows: int) -> tuple[list[Explained], l
 
 
 _EDITCAP = "'editcap FILE OTHER.pcapng' of Wireshark writes it as pcapng."
-# How files of other programs begin, what they are, and what makes something of them that is read.
+# How files of other programs begin, what they are, and how to convert them.
 _OTHERS: tuple[tuple[str, str, str], ...] = (
     (r"snoop\0\0\0", "this is a capture of snoop", _EDITCAP),
     (r"GMBU|RTSS", "this is a capture of Microsoft's Network Monitor", _EDITCAP),
     (r"XCP\0|TRSNIFF", "this is a capture of a Sniffer", _EDITCAP),
     (r"PK\x03\x04", "this is a zip archive", "Take the recording out of it."),
     (r"\s*<(!doctype|html|\?xml)", "this is a page or XML, not a recording",
-     "The packets themselves tell: 'tcpdump -w FILE.pcap', or Wireshark's own file."),
+     "The packets themselves progress: 'tcpdump -w FILE.pcap', or Wireshark's own file."),
     (r"\s*(\d\d:\d\d:\d\d\.\d+|\d{10}\.\d+) IP6? ", "this is what tcpdump prints",
      "'tcpdump -w FILE.pcap' writes the packets."),
     (r'"No\."|\s*No\.\s+Time\s', "this is a table that Wireshark exported", "Save the capture itself, as pcapng."),
@@ -154,7 +154,7 @@ SOURCE: Final = "qlog"
 
 
 def explain_qlog(data: bytes, file: str) -> tuple[list[Explained], list[str]]:
-    """The flow of a log and what is wrong with the file."""
+    """The flow of a qlog, and what is wrong with the file."""
     try:
         found = parse_qlog(data, file)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
@@ -196,7 +196,7 @@ def _exit(found: Qlog, size: int, begin_ns: int) -> ExplainedExit | None:
 
 
 def _rounds(found: Qlog, until: int) -> int:
-    """Round trips that ended before an ACK: each ends when what was sent at its begin is acknowledged."""
+    """Round trips that ended before an ACK. Each ends when what was sent by its begin is acknowledged."""
     number, end = 0, found.acks[0].sent_bytes
     for each in found.acks[:until]:
         if each.acknowledged_bytes >= end:

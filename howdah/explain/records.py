@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packets of a capture file in blocks: pcap and pcapng, in either order of bytes, stamps of any resolution. Any
-file that somebody brings is a stream of its content: plain, gzip, xz or zstd, told by how it begins.
+"""Read the packets of a capture file in blocks: pcap and pcapng, in either byte order, with stamps of any resolution.
+Files may be plain or compressed with gzip, xz or zstd, which their first bytes show.
 
-Layouts: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ from howdah.errors import RecordError, explain
 from howdah.foreign import open_foreign
 from howdah.ingest.source import Integers
 
-BLOCK_BYTES = 8 << 20
-_MOST_PACKET_BYTES = 1 << 22  # BIG TCP has half a megabyte
-_MOST_INTERFACES = 256
+BLOCK_BYTES = 8 << 20  # bytes that are read at once
+_MOST_PACKET_BYTES = 1 << 22  # a longer packet is damage; BIG TCP has half a megabyte
+_MOST_INTERFACES = 256  # interfaces of a file, at most
 _SECOND_NS = 1_000_000_000
-_MAGIC = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # nanoseconds of a unit of the fraction
+_MAGIC = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # magic numbers of pcap, with the unit of the stamps' fraction in ns
+# Block types, the byte-order magic, and option codes of pcapng.
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 _BYTE_ORDER = 0x1A2B3C4D
 _RESOLUTION, _OFFSET = 9, 14
-_MOST_OFFSET_S = 1 << 32
-_DEFAULT_UNITS = 1_000_000
+_MOST_OFFSET_S = 1 << 32  # larger offsets of an interface's stamps are ignored
+_DEFAULT_UNITS = 1_000_000  # of stamps, per second
 
 
 @dataclass(frozen=True)
 class PacketBatch:
-    """Packets in ``data``, in the order of the file: where each begins, the bytes that are here, those that there were.
+    """Packets in ``data``, in the order of the file: where each begins, its bytes in the file, and its bytes on the
+    wire.
 
     ``tap`` numbers the interface that captured each; ``links`` has the link type of every tap.
     """
@@ -57,7 +59,7 @@ class PacketBatch:
 
 @dataclass
 class Problems:
-    """What is wrong with a file, in words; the packets before it are there."""
+    """What is wrong with a file, in words. The packets before the damage are read."""
 
     said: list[str] = field(default_factory=list)
 
@@ -68,20 +70,20 @@ def is_capture(head: bytes) -> bool:
     return any(struct.unpack(f"{order}I", head[:4])[0] in (*_MAGIC, _SECTION) for order in "<>")
 
 
-def read_batches(opened: Opened, problems: Problems) -> Iterator[PacketBatch]:
-    """Every packet of a capture."""
-    head = opened.read(4)
+def read_batches(file: OpenedFile, problems: Problems) -> Iterator[PacketBatch]:
+    """Yield all packets of a capture."""
+    head = file.read(4)
     first = struct.unpack("<I", head)[0]
-    packets = _read_pcapng(opened, head, problems) if first == _SECTION else _read_pcap(opened, head, problems)
+    packets = _read_pcapng(file, head, problems) if first == _SECTION else _read_pcap(file, head, problems)
     yield from packets
-    if opened.problem:
-        problems.said.append(opened.problem)
+    if file.problem:
+        problems.said.append(file.problem)
 
 
-def _read_pcap(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
+def _read_pcap(file: OpenedFile, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
     order = "<" if struct.unpack("<I", head)[0] in _MAGIC else ">"
     unit_ns = _MAGIC[struct.unpack(f"{order}I", head)[0]]
-    rest = opened.read(20)
+    rest = file.read(20)
     if len(rest) < 20:
         problems.said.append("the file ends within its header")
         return
@@ -89,7 +91,7 @@ def _read_pcap(opened: Opened, head: bytes, problems: Problems) -> Iterator[Pack
     unpack = struct.Struct(f"{order}I").unpack_from
     kept, total = b"", 0
     while True:
-        more = opened.read(BLOCK_BYTES)
+        more = file.read(BLOCK_BYTES)
         data = kept + more
         size, place = len(data), 0
         starts: list[int] = []
@@ -130,101 +132,121 @@ def _batch_of_pcap(data: bytes, starts: Integers, order: str, unit_ns: int, link
     )
 
 
-@dataclass
-class _Section:
-    """What holds for the blocks that follow: order of bytes, and of each interface the link type and its units."""
-
-    order: str = "<"
-    taps: list[int] = field(default_factory=list)  # place in ``links`` of each interface
+# Where a packet begins, its bytes here and on the wire, its tap, and its stamp in the tap's units.
+_PacketRow = tuple[int, int, int, int, int]
 
 
-def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
-    section = _Section()
-    same: dict[tuple[int, int, int, int], int] = {}  # an interface of a further section is that of the same place
-    links: list[int] = []
-    units: list[int] = []
-    offsets: list[int] = []
-    kept, total, stampless = head, 0, False
+def _read_pcapng(file: OpenedFile, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
+    state = _Pcapng(problems)
+    rest = head
     while True:
-        more = opened.read(BLOCK_BYTES)
-        data = kept + more
+        more = file.read(BLOCK_BYTES)
+        data = rest + more
+        found, place, damage = state.parse(data)
+        state.packets += len(found)
+        if found:
+            yield _batch_of_pcapng(data, found, state)
+        rest = data[place:]
+        if damage is not None:
+            problems.said.append(damage)
+            return
+        if not more:
+            if rest:
+                problems.said.append(f"the file is cut off after {state.packets} packets")
+            return
+
+
+@dataclass
+class _Pcapng:
+    """State of a pcapng file that is read: the byte order of the current section, and its interfaces.
+
+    ``links``, ``units`` (of the stamps, per second) and ``offsets`` (in seconds) are by tap; ``section_taps`` has the
+    tap of each interface of the section. An interface that a further section repeats at the same place is one tap.
+    """
+
+    problems: Problems
+    packets: int = 0
+    links: list[int] = field(default_factory=list)
+    units: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    _order: str = "<"
+    _section_taps: list[int] = field(default_factory=list)
+    _taps: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    _stampless: bool = False
+
+    def parse(self, data: bytes) -> tuple[list[_PacketRow], int, str | None]:
+        """Return the packets in the complete blocks of ``data``, where the rest begins, and what is wrong there (None:
+        nothing)."""
+        found: list[_PacketRow] = []
         size, place = len(data), 0
-        found: list[tuple[int, int, int, int, int]] = []
-        why = None
         while place + 12 <= size:
-            kind = struct.unpack_from(f"{section.order}I", data, place)[0]
-            if kind == _SECTION:
-                order = next((o for o in "<>" if struct.unpack_from(f"{o}I", data, place + 8)[0] == _BYTE_ORDER), None)
-                if order is None:
-                    why = "a section has no order of bytes"
-                    break
-                section = _Section(order)
-            length = struct.unpack_from(f"{section.order}I", data, place + 4)[0]
+            kind = struct.unpack_from(f"{self._order}I", data, place)[0]
+            if kind == _SECTION and not self._begin_section(data, place):
+                return found, place, "a section has no order of bytes"
+            length = struct.unpack_from(f"{self._order}I", data, place + 4)[0]
             if length < 12 or length % 4 or length > _MOST_PACKET_BYTES:
-                why = f"the file is damaged after {total + len(found)} packets"
-                break
+                return found, place, f"the file is damaged after {self.packets + len(found)} packets"
             if place + length > size:
                 break
             body, end = place + 8, place + length - 4
             if kind == _INTERFACE and end - body >= 8:
-                if len(links) >= _MOST_INTERFACES:
-                    why = f"it has more than {_MOST_INTERFACES} interfaces"
-                    break
-                link = struct.unpack_from(f"{section.order}H", data, body)[0]
-                each_second, offset_s = _clock(data, body + 8, end, section.order)
-                tap = same.setdefault((len(section.taps), link, each_second, offset_s), len(links))
-                section.taps.append(tap)
-                if tap == len(links):
-                    links.append(link)
-                    units.append(each_second)
-                    offsets.append(offset_s)
+                if len(self.links) >= _MOST_INTERFACES:
+                    return found, place, f"it has more than {_MOST_INTERFACES} interfaces"
+                self._add_interface(data, body, end)
             elif kind in (_ENHANCED, _OLD_PACKET) and end - body >= 20:
-                packet = _packet(data, body, end, kind, section)
+                packet = self._packet(data, body, end, kind)
                 if packet is not None:
                     found.append(packet)
-            elif kind == _SIMPLE and not stampless:
-                problems.said.append(
-                    "it has packets without time stamps (simple packet blocks), which tell nothing here"
-                )
-                stampless = True
+            elif kind == _SIMPLE:
+                self._report_stampless()
             place += length
-        total += len(found)
-        if found:
-            yield _batch_of_pcapng(data, found, links, units, offsets)
-        kept = data[place:]
-        if why is not None:
-            problems.said.append(why)
-            return
-        if not more:
-            if kept:
-                problems.said.append(f"the file is cut off after {total} packets")
-            return
+        return found, place, None
+
+    def _begin_section(self, data: bytes, place: int) -> bool:
+        """Take over the byte order of a section header; return False if it has none."""
+        for order in "<>":
+            if struct.unpack_from(f"{order}I", data, place + 8)[0] == _BYTE_ORDER:
+                self._order, self._section_taps = order, []
+                return True
+        return False
+
+    def _add_interface(self, data: bytes, body: int, end: int) -> None:
+        link = struct.unpack_from(f"{self._order}H", data, body)[0]
+        units, offset_s = _clock(data, body + 8, end, self._order)
+        tap = self._taps.setdefault((len(self._section_taps), link, units, offset_s), len(self.links))
+        self._section_taps.append(tap)
+        if tap == len(self.links):
+            self.links.append(link)
+            self.units.append(units)
+            self.offsets.append(offset_s)
+
+    def _packet(self, data: bytes, body: int, end: int, kind: int) -> _PacketRow | None:
+        tap, high, low, here, wire = struct.unpack_from(f"{self._order}5I", data, body)
+        if kind == _OLD_PACKET:
+            tap = struct.unpack_from(f"{self._order}H", data, body)[0]
+        if tap >= len(self._section_taps) or body + 20 + here > end:
+            return None
+        return body + 20, here, max(wire, here), self._section_taps[tap], high << 32 | low
+
+    def _report_stampless(self) -> None:
+        if not self._stampless:
+            what = "it has packets without time stamps (simple packet blocks), which tell nothing here"
+            self.problems.said.append(what)
+        self._stampless = True
 
 
-def _packet(data: bytes, body: int, end: int, kind: int, section: _Section) -> tuple[int, int, int, int, int] | None:
-    """Its begin, the bytes here, those on the wire, its tap and its stamp in the tap's units."""
-    tap, high, low, here, wire = struct.unpack_from(f"{section.order}5I", data, body)
-    if kind == _OLD_PACKET:
-        tap = struct.unpack_from(f"{section.order}H", data, body)[0]
-    if tap >= len(section.taps) or body + 20 + here > end:
-        return None
-    return body + 20, here, max(wire, here), section.taps[tap], high << 32 | low
-
-
-def _batch_of_pcapng(
-    data: bytes, found: list[tuple[int, int, int, int, int]], links: list[int], units: list[int], offsets: list[int]
-) -> PacketBatch:
+def _batch_of_pcapng(data: bytes, found: list[_PacketRow], file: _Pcapng) -> PacketBatch:
     places, lengths, wire, tap = (np.array([row[i] for row in found], np.int64) for i in range(4))
     stamps = np.array([row[4] for row in found], np.uint64)
-    per_second = np.array(units, np.uint64)[tap]
+    per_second = np.array(file.units, np.uint64)[tap]
     seconds, fraction = stamps // per_second, (stamps % per_second).astype(np.float64)
-    time_ns = (seconds.astype(np.int64) + np.array(offsets, np.int64)[tap]) * _SECOND_NS
+    time_ns = (seconds.astype(np.int64) + np.array(file.offsets, np.int64)[tap]) * _SECOND_NS
     time_ns += np.rint(fraction * (_SECOND_NS / per_second.astype(np.float64))).astype(np.int64)
-    return PacketBatch(np.frombuffer(data, dtype=np.uint8), places, lengths, wire, time_ns, tap, list(links))
+    return PacketBatch(np.frombuffer(data, dtype=np.uint8), places, lengths, wire, time_ns, tap, list(file.links))
 
 
 def _clock(data: bytes, place: int, end: int, order: str) -> tuple[int, int]:
-    """Units a second of an interface's stamps, and the seconds that each is short of."""
+    """An interface's units per second, and the seconds to add to each of its stamps."""
     units, offset_s = _DEFAULT_UNITS, 0
     while place + 4 <= end:
         code, length = struct.unpack_from(f"{order}2H", data, place)
@@ -244,14 +266,14 @@ def _clock(data: bytes, place: int, end: int, order: str) -> tuple[int, int]:
 _GZIP, _ZSTD, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
 _HEAD_BYTES, _CHUNK_BYTES = 8, 1 << 20
 _MEGABYTE = 1_000_000
-# A capture of zeros shrinks to a thousandth. What becomes more is made to keep a reader busy.
+# Content may be so many times as large as the file, and so large anyway: a capture of zeros shrinks to a thousandth.
 _MOST_EXPANSION, _LEAST_CONTENT_BYTES = 1200, 256 << 20
-_MOST_XZ_BYTES = 128 << 20  # of memory, which the file itself asks for
+_MOST_XZ_BYTES = 128 << 20  # memory for xz; the file sets what it needs
 _DAMAGE = (zstandard.ZstdError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError)
 
 
-class Opened:
-    """Content of one file. ``problem`` says why it ended before the file did."""
+class OpenedFile:
+    """The uncompressed content of one file. ``problem`` says why it ended early."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -271,11 +293,11 @@ class Opened:
 
     @property
     def megabytes(self) -> tuple[int, int]:
-        """What of the file is read, and its size."""
+        """Bytes read so far and the file's size, in MB."""
         return self._file.tell() // _MEGABYTE, -(-self._size // _MEGABYTE)
 
     def read(self, most_bytes: int) -> bytes:
-        """The next bytes; fewer at the end alone. Damage ends the content and is kept in ``problem``."""
+        """Return the next bytes, fewer only at the end. Damage ends the content and is kept in ``problem``."""
         parts: list[bytes] = []
         wanted = most_bytes
         while wanted and self.problem is None:
@@ -294,7 +316,7 @@ class Opened:
         return b"".join(parts)
 
     def read_all(self, most_bytes: int) -> bytes:
-        """The whole content. Raises RecordError where it is larger."""
+        """Return the whole content. Raise RecordError if it is larger."""
         content = self.read(most_bytes + 1)
         if len(content) > most_bytes:
             raise RecordError(f"its content is larger than {most_bytes} bytes", where=str(self.path))
@@ -305,10 +327,10 @@ class Opened:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Opened]:
-    """The content of a file while it is read. Raises RecordError where that is not possible."""
+def open_recording(path: Path) -> Iterator[OpenedFile]:
+    """Open a file for reading its content. Raise RecordError if that fails."""
     try:
-        file = Opened(path)
+        file = OpenedFile(path)
         try:
             yield file
         finally:
@@ -318,7 +340,7 @@ def opened(path: Path) -> Iterator[Opened]:
 
 
 class _Gzip:
-    """A stream of gzip that gives what comes before damage, too."""
+    """A gzip stream that returns what precedes damage."""
 
     def __init__(self, file: gzip.GzipFile) -> None:
         self._file = file
@@ -328,7 +350,7 @@ class _Gzip:
 
 
 class _Xz:
-    """A stream of xz that takes no more memory than is allowed, whatever it asks for."""
+    """An xz stream with bounded memory, whatever the file requests."""
 
     def __init__(self, file: BufferedReader) -> None:
         self._file = file

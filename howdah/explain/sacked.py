@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the receiver's ACKs and blocks of SACK report together as arrived, and what as arrived twice."""
+"""What the receiver's ACKs and SACK blocks together report as received, and as received twice."""
 
 from __future__ import annotations
 
 import bisect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from howdah.explain.connection import TapConnection
 from howdah.ingest.source import Integers
 
-HALF = 1 << 31
-MOST_EVENTS = 300_000
-_SPARE_BYTES = 65_536
-Double = tuple[int, int, int]  # the ACK that reports bytes as received twice, and these
+HALF = 1 << 31  # half of the space of sequence numbers
+MOST_EVENTS = 300_000  # blocks, or jumps of sequence numbers, that are looked at
+_SPARE_BYTES = 65_536  # bytes beyond the data seen, or before them, in which a block may lie
+Double = tuple[int, int, int]  # the ACK that reports bytes as received twice, and the range of these bytes
 
 
 def signed(difference: int) -> int:
@@ -23,10 +23,10 @@ def signed(difference: int) -> int:
 
 @dataclass(frozen=True)
 class Reported:
-    """``delivered``: bytes that ACKs and SACK report together; ``top``: the highest number that SACK reports.
+    """``delivered`` are the bytes that ACKs and SACK together report, ``top`` the highest number that SACK reports.
 
-    ``doubles`` are the DSACKs; ``reneged`` has rows (left, right), apart and in order, of what was reported and later
-    asked for. ``unsent`` counts blocks of bytes that nobody had sent.
+    ``doubles`` are the DSACKs. ``reneged`` has rows (left, right), disjoint and in order, of what was reported and
+    later requested. ``unsent`` counts blocks of bytes that had not been sent.
     """
 
     delivered: Integers
@@ -37,61 +37,81 @@ class Reported:
 
 
 def reported(connection: TapConnection, back: Integers, una: Integers, base: int, sent_top: Integers) -> Reported:
-    """``sent_top`` is the end of what had been sent when each ACK came."""
+    """What the ACKs ``back`` report. ``base`` is the number of the first byte, ``sent_top`` the end of what had been
+    sent when each ACK came."""
+    if not connection.sack.size:
+        return Reported(una.copy(), una.copy(), [], np.zeros((0, 2), np.int64), 0)
+    rows, lows, highs = _blocks(connection.sack, back, una, base)
+    real = (highs <= int(sent_top.max()) + _SPARE_BYTES) & (lows >= int(una[0]) - _SPARE_BYTES)
+    rows, lows, highs = rows[real], lows[real], highs[real]
+    board = _Scoreboard()
+    has_blocks = np.zeros(back.size, bool)
+    sacked, tops = np.zeros(back.size, np.int64), np.zeros(back.size, np.int64)
+    for row, low, high in list(zip(rows.tolist(), lows.tolist(), highs.tolist(), strict=True))[:MOST_EVENTS]:
+        board.add(row, low, high, int(una[row]))
+        has_blocks[row], sacked[row], tops[row] = True, board.total, board.top
+    # Between two ACKs with blocks nothing is forgotten, but what una passed counts there.
+    latest = np.maximum.accumulate(np.where(has_blocks, np.arange(back.size), -1))
+    known = latest >= 0
     delivered, highest = una.copy(), una.copy()
-    sack = connection.sack
-    nothing = np.zeros((0, 2), np.int64)
-    if not sack.size:
-        return Reported(delivered, highest, [], nothing, 0)
+    delivered[known] = np.maximum(una[known], (una + sacked)[latest[known]])
+    highest[known] = np.maximum(una[known], tops[latest[known]])
+    return Reported(
+        np.maximum.accumulate(delivered),
+        np.maximum.accumulate(highest),
+        board.doubles,
+        _reneged(rows, lows, highs, una),
+        int((~real).sum()),
+    )
+
+
+def _blocks(sack: Integers, back: Integers, una: Integers, base: int) -> tuple[Integers, Integers, Integers]:
+    """The blocks of SACK of the ACKs ``back``: the place of the ACK, and both ends, counted as ``una``."""
     rows = np.searchsorted(back, sack[:, 0])
     good = (rows < back.size) & (back[np.minimum(rows, back.size - 1)] == sack[:, 0])
     rows, sack = rows[good], sack[good]
-    # Something on the way may change the numbers of segments and not those of blocks (RFC 2018 has none of that).
+    # Each block is taken to be near its own ACK: something on the path may change the sequence numbers of segments and
+    # not those of blocks, so that a block need not be near the one before it.
     edges = una[rows]
     lows = edges + ((sack[:, 1] - edges - base + HALF) % (1 << 32) - HALF)
-    highs = lows + ((sack[:, 2] - sack[:, 1]) & 0xFFFFFFFF)
-    real = (highs <= int(sent_top.max()) + _SPARE_BYTES) & (lows >= int(una[0]) - _SPARE_BYTES)
-    unsent = int((~real).sum())
-    rows, lows, highs = rows[real], lows[real], highs[real]
-    blocks: list[tuple[int, int]] = []
-    total, last = 0, -1
-    doubles: list[Double] = []
-    extra = np.zeros(back.size, np.int64)
-    tops = np.zeros(back.size, np.int64)
-    changed: list[int] = []
-    previous: tuple[int, int] | None = None
-    for row, low, high in list(zip(rows.tolist(), lows.tolist(), highs.tolist(), strict=True))[:MOST_EVENTS]:
-        edge = int(una[row])
-        is_first = row != last
-        if is_first:
-            last, previous = row, (low, high)
-            blocks = [block for block in blocks if block[1] > edge]
-            total = sum(b - max(a, edge) for a, b in blocks)
-            if high <= edge:
-                doubles.append((row, low, high))
-                extra[row], tops[row] = total, blocks[-1][1] if blocks else 0
-                changed.append(row)
-                continue
-        elif previous is not None and low <= previous[0] and previous[1] <= high and previous != (low, high):
-            doubles.append((row, *previous))
-            previous = None
-        if high > edge and high - low < HALF // 2:
-            total += _insert(blocks, max(low, edge), high)
-        extra[row], tops[row] = total, blocks[-1][1] if blocks else 0
-        changed.append(row)
-    # Between two reports nothing is forgotten, but what una passed counts there.
-    reported = np.zeros(back.size, bool)
-    reported[changed] = True
-    latest = np.maximum.accumulate(np.where(reported, np.arange(back.size), -1))
-    known = latest >= 0
-    delivered[known] = np.maximum(una[known], (una + extra)[latest[known]])
-    highest[known] = np.maximum(una[known], tops[latest[known]])
-    reneged = _reneged(rows, lows, highs, una)
-    return Reported(np.maximum.accumulate(delivered), np.maximum.accumulate(highest), doubles, reneged, unsent)
+    return rows, lows, lows + ((sack[:, 2] - sack[:, 1]) & 0xFFFFFFFF)
+
+
+@dataclass
+class _Scoreboard:
+    """What SACK has reported beyond ``una``: ``blocks``, which lie apart and are in order, and their ``total`` bytes.
+
+    ``doubles`` are the DSACKs so far: the first block of an ACK, below ``una`` or inside a later block of that ACK.
+    """
+
+    blocks: list[tuple[int, int]] = field(default_factory=list)
+    total: int = 0
+    doubles: list[Double] = field(default_factory=list)
+    _row: int = -1
+    _first: tuple[int, int] | None = None
+
+    @property
+    def top(self) -> int:
+        return self.blocks[-1][1] if self.blocks else 0
+
+    def add(self, row: int, low: int, high: int, una: int) -> None:
+        """Take in a block of the ACK at ``row``, which acknowledges all below ``una``."""
+        if row != self._row:
+            self._row, self._first = row, (low, high)
+            self.blocks = [block for block in self.blocks if block[1] > una]
+            self.total = sum(end - max(begin, una) for begin, end in self.blocks)
+            if high <= una:
+                self.doubles.append((row, low, high))
+                return
+        elif self._first is not None and self._first != (low, high) and _holds((low, high), self._first):
+            self.doubles.append((row, *self._first))
+            self._first = None
+        if high > una and high - low < HALF // 2:
+            self.total += _insert(self.blocks, max(low, una), high)
 
 
 def _reneged(rows: Integers, lows: Integers, highs: Integers, una: Integers) -> Integers:
-    """Blocks within which a later ACK ends: a receiver that had kept them would have gone on to their end."""
+    """Blocks inside which a later ACK ends: a receiver that had kept them would have acknowledged up to their end."""
     until = np.searchsorted(una, highs)
     lost = (highs > lows) & (lows > una[rows]) & (until - 1 > rows) & (np.searchsorted(una, lows) < until)
     found: list[tuple[int, int]] = []
@@ -103,8 +123,12 @@ def _reneged(rows: Integers, lows: Integers, highs: Integers, una: Integers) -> 
     return np.array(found, np.int64).reshape(-1, 2)
 
 
+def _holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
 def _insert(blocks: list[tuple[int, int]], low: int, high: int) -> int:
-    """Add a block to blocks that lie apart, in order; the bytes by which they grow."""
+    """Add a block to disjoint sorted blocks; return the number of bytes that this adds."""
     first = bisect.bisect_left(blocks, (low, -1))
     if first and blocks[first - 1][1] >= low:
         first -= 1

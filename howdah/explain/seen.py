@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One connection as its tap saw it: the sender's data and the receiver's ACKs, as continuous numbers, without copies
-that the capture made. Each segment has its kind: new, sent again, late, or one that was lost before the tap.
+"""One connection as its tap saw it: the sender's data and the receiver's ACKs, with continuous numbers and without
+duplicates that the capture made. Each segment has a kind: new, sent again, late, or sent again after it was lost before
+the tap.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ from howdah.ingest.source import Integers
 from howdah.ingest.tracepoint import unwrap
 
 Flags = npt.NDArray[np.bool_]
-NEW, AGAIN, LATE, FILLS = range(4)  # FILLS: bytes that were missing here, sent again
-_MANY, _DUPLICATES = 8, 3
-_COPY_NS = 20_000_000  # a copy by the capture follows at once
-_MOST_DOUBLES, _MOST_COPIES = 50_000, 64
-_LATE_SHARE = 0.5  # of a round trip: what fills a hole sooner was only overtaken
+NEW, AGAIN, LATE, FILLS = range(4)  # FILLS: sent again after it was lost before the tap
+_MANY, _SOME = 8, 3  # segments of the smaller and of the larger size that show that segments became smaller
+_COPY_NS = 20_000_000  # longest time from a segment to the copy that the capture made of it
+_MOST_DOUBLES, _MOST_COPIES = 50_000, 64  # DSACKs that are looked at, and copies of one segment
+_LATE_SHARE = 0.5  # share of a round trip: what fills a hole sooner was only overtaken
 
 
 @dataclass(frozen=True)
 class SeenSent:
-    """Segments with data, in order of time. ``place`` is that in the connection. ``kind`` is NEW, AGAIN, LATE or FILLS.
+    """Segments with data, in order of time. ``place`` is their place in the connection, ``kind`` one of NEW, AGAIN,
+    LATE and FILLS.
 
-    ``top`` is the end of all that was seen up to and with each.
+    ``top`` is the highest end seen so far, including this segment.
     """
 
     place: Integers
@@ -46,9 +48,9 @@ class SeenSent:
 
 @dataclass(frozen=True)
 class SeenAcks:
-    """The receiver's segments, in order of time. ``una`` is the highest number acknowledged up to and with each,
-    ``window_bytes`` scaled, -1 where the scale is not known; ``delivered`` adds what SACK reports. ``repeats`` are
-    those that acknowledge nothing new while data are outstanding.
+    """The receiver's segments, in order of time. ``una`` is the highest number acknowledged so far; ``window_bytes`` is
+    scaled, -1 if the scale is not known; ``delivered`` adds what SACK reports. ``repeats`` are those that acknowledge
+    nothing new while data are outstanding.
     """
 
     place: Integers
@@ -63,13 +65,12 @@ class SeenAcks:
 
 @dataclass(frozen=True)
 class Seen:
-    """``syn_ns``: stamps of SYN, SYN-ACK and the ACK that ends the handshake, where they were captured.
+    """``syn_ns`` are the stamps of SYN, SYN-ACK and the ACK that ends the handshake, if captured.
 
-    ``missing_bytes`` were acknowledged and never seen: the capture lost them. ``spurious`` segments were sent again
-    though the receiver had them (DSACK, or the echo of an earlier stamp), ``needless`` are those of them that are
-    known, as places in ``sent``. ``closed`` says whether a FIN or RST of the sender is there. ``reneged_bytes`` has
-    rows (left, right) of what SACK reported and an ACK later asked for; ``unsent_blocks`` counts blocks of what was not
-    sent.
+    ``missing_bytes`` were acknowledged and never seen: the capture lost them. ``spurious`` counts segments sent again
+    although the receiver had them (DSACK, or the echo of an earlier stamp); ``needless`` are the known ones of these,
+    as places in ``sent``. ``closed``: the sender sent a FIN or RST. ``reneged_bytes`` has rows (left, right) of what
+    SACK reported and an ACK later requested; ``unsent_blocks`` counts blocks of bytes that were not sent.
     """
 
     connection: TapConnection
@@ -89,14 +90,14 @@ class Seen:
 
     @property
     def sent_again(self) -> int:
-        """How many segments were; offloaded ones count as what they hold."""
+        """The number of retransmitted segments; an offloaded one counts as the segments that it holds."""
         again = np.isin(self.sent.kind, (AGAIN, FILLS))
         return int((-(-(self.sent.end - self.sent.begin)[again] // self.mss_bytes)).sum())
 
     @cached_property
     def narrowed_bytes(self) -> int | None:
-        """What full segments hold from the first retransmission on, where that is less than before: a path that takes
-        no larger ones any more had dropped those. None where they stay."""
+        """The payload of full segments from the first retransmission on, if it is less than before: the path had
+        dropped the larger ones. None if it is the same."""
         said = [each.mss_bytes for each in self.connection.options.values() if each is not None and each.mss_bytes]
         again = np.flatnonzero(self.sent.kind == AGAIN)
         if not said or not again.size:
@@ -105,48 +106,33 @@ class Seen:
         before, after = size[: again[0]], size[again[0] :]
         full = int(before[before <= min(said)].max(initial=0))
         narrow = int(after.max())
-        many = int((after == narrow).sum()) >= _MANY and int((before == full).sum()) >= _DUPLICATES
+        many = int((after == narrow).sum()) >= _MANY and int((before == full).sum()) >= _SOME
         return narrow if many and narrow < full else None
 
 
-def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
-    """Read a connection; None where it has no data or nothing acknowledges them. ``rtt_ns`` helps to tell late segments
-    from those sent again, where time stamps do not."""
-    time, flags = connection.column("time_ns"), connection.column("flags")
-    payload, ours = connection.column("payload_bytes"), connection.ours
+def seen_of(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
+    """Read a connection; None if it has no data or nothing acknowledges them. ``rtt_ns`` helps to distinguish late
+    segments from retransmitted ones where time stamps do not."""
     keep = ~_copies(connection)
-    opening = (flags & SYN) != 0
-    data = np.flatnonzero(ours & keep & (payload > 0) & ~opening)
-    back = np.flatnonzero(~ours & keep & ((flags & ACK) != 0) & ~opening & ((flags & RST) == 0))
+    data, back = _data_and_acks(connection, keep)
     if not data.size or not back.size:
         return None
-    sequence, acknowledged = connection.column("sequence"), connection.column("acknowledged")
-    data = data[~_probes(connection, data, back)]
-    if not data.size:
-        return None
+    payload = connection.column("payload_bytes")[data]
     base = _base(connection, data, back)
-    begin = unwrap(sequence[data]) + signed(sequence[data[0]] - base)
-    end = begin + payload[data]
-    una = np.maximum.accumulate(unwrap(acknowledged[back]) + signed(acknowledged[back[0]] - base))
+    begin = _counted_from(base, connection.column("sequence")[data])
+    end = begin + payload
+    top = np.maximum.accumulate(end)
+    una = np.maximum.accumulate(_counted_from(base, connection.column("acknowledged")[back]))
     whole = int(np.argmax(una >= end.max())) if (una >= end.max()).any() else una.size - 1
     back, una = back[: whole + 1], una[: whole + 1]  # what follows acknowledges no data
-    stamps = connection.column("has_stamps")
-    has_stamps = bool(stamps[data].mean() > 0.9)
-    stamp = unwrap(connection.column("stamp")[data]) if has_stamps else np.zeros(data.size, np.int64)
-    echo, ack_stamp = _echoes(connection, data, back) if has_stamps else (np.zeros(data.size, np.int64),) * 2
-    if not has_stamps:
-        ack_stamp = np.zeros(back.size, np.int64)
-    top = np.maximum.accumulate(end)
-    kind, missing = _kinds(connection, data, begin, end, top, stamp, has_stamps, rtt_ns)
-    mss = _segment_bytes(connection, payload[data])
-    sent = SeenSent(data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top)
-    told = reported(connection, back, una, base, _top_before(sent, back))
-    acks = _acks(connection, back, una, ack_stamp, sent, told)
-    doubles = told.doubles
+    has_stamps, stamp, echo, ack_stamp = _time_stamps(connection, data, back)
+    kind, holes = _kinds(connection, data, begin, end, top, stamp, has_stamps, rtt_ns)
+    time, extra = connection.column("time_ns")[data], connection.column("extra_bytes")[data]
+    sent = SeenSent(data, time, begin, end, stamp, echo, extra, kind, top)
+    report = reported(connection, back, una, base, _top_before(sent, back))
+    acks = _acks(connection, back, una, ack_stamp, sent, report)
     early = _answered_before(connection, sent, acks) if has_stamps else np.zeros(0, np.int64)
-    needless = np.union1d(early, _sent_twice(sent, acks, doubles))
-    closed = bool((flags[ours] & (FIN | RST)).any())
-    gone = int(max(una[-1] - closed - top[-1], 0)) + missing(int(una[-1]))
+    closed = bool((connection.column("flags")[connection.ours] & (FIN | RST)).any())
     return Seen(
         connection,
         sent,
@@ -154,20 +140,36 @@ def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
         _handshake(connection, keep),
         _opener(connection),
         int((~keep).sum()),
-        gone,
-        max(len(doubles), int(early.size)),
-        needless,
+        int(max(una[-1] - closed - top[-1], 0)) + holes.acknowledged_bytes(int(una[-1])),
+        max(len(report.doubles), int(early.size)),
+        np.union1d(early, _sent_twice(sent, acks, report.doubles)),
         has_stamps,
         closed,
-        mss,
-        told.reneged,
-        told.unsent,
+        _segment_bytes(connection, payload),
+        report.reneged,
+        report.unsent,
     )
 
 
+def _data_and_acks(connection: TapConnection, keep: Flags) -> tuple[Integers, Integers]:
+    """Places of the sender's segments with data, and of the receiver's ACKs, without those of the handshake."""
+    flags, ours = connection.column("flags"), connection.ours
+    wanted = keep & ((flags & SYN) == 0)
+    data = np.flatnonzero(ours & wanted & (connection.column("payload_bytes") > 0))
+    back = np.flatnonzero(~ours & wanted & ((flags & ACK) != 0) & ((flags & RST) == 0))
+    if data.size and back.size:
+        data = data[~_probes(connection, data, back)]
+    return data, back
+
+
+def _counted_from(base: int, numbers: Integers) -> Integers:
+    """Sequence numbers as bytes since ``base``, across any number of wraps."""
+    return unwrap(numbers) + signed(numbers[0] - base)
+
+
 def _probes(connection: TapConnection, data: Integers, back: Integers) -> Flags:
-    """Segments of one byte that ask whether the other end is there, or has room: behind an ACK of all before that byte,
-    or of the byte itself. They are no data, and no repair of a loss."""
+    """Whether each segment is a keepalive or window probe of one byte: after an ACK of everything before that byte, or
+    of the byte itself. Probes are neither data nor repairs."""
     if not (connection.column("payload_bytes")[data] == 1).any():
         return np.zeros(data.size, bool)
     last = np.searchsorted(back, data) - 1
@@ -179,7 +181,7 @@ def _probes(connection: TapConnection, data: Integers, back: Integers) -> Flags:
 
 
 def _base(connection: TapConnection, data: Integers, back: Integers) -> int:
-    """The number of the first byte of data, where the handshake says it; else that of the first byte that is seen."""
+    """The number of the first byte of data, by the handshake; without one, the first byte seen."""
     flags, sequence = connection.column("flags"), connection.column("sequence")
     opened = np.flatnonzero(connection.ours & ((flags & SYN) != 0))
     if opened.size:
@@ -189,8 +191,8 @@ def _base(connection: TapConnection, data: Integers, back: Integers) -> int:
 
 
 def _copies(connection: TapConnection) -> Flags:
-    """Segments that the capture holds twice: equal in all that is here, with the number that IP gives each packet, at
-    almost the same time. A retransmission has another number, or another stamp of TCP."""
+    """Whether each segment is captured twice: equal in all columns, including IP identification, at almost the same
+    time. A retransmission differs in IP identification or TCP's stamp."""
     time = connection.column("time_ns")
     count = time.size
     found = np.zeros(count, bool)
@@ -207,23 +209,28 @@ def _copies(connection: TapConnection) -> Flags:
     stamps = connection.column("has_stamps")
     opens = (connection.column("flags") & SYN) != 0
     told = opens | ((connection.column("payload_bytes") > 0) & (stamps > 0))
-    # Without a number of IP only SYNs, and data with equal stamps, are known to be one packet.
+    # Without IP identification, only SYNs and data with equal stamps are known to be one packet.
     sure = (ident[later] != 0) | (told[later] & (time[later] - time[earlier] < 1_000_000))
     found[later[sure]] = True
     return found
 
 
-def _echoes(connection: TapConnection, data: Integers, back: Integers) -> tuple[Integers, Integers]:
-    """Echoes of the data and stamps of the ACKs, both counted from the ACKs' first stamp."""
-    stamps, echoes = connection.column("stamp")[back], connection.column("echo")[data]
-    first = int(stamps[0])
-    mine = unwrap(stamps)
-    theirs = unwrap(echoes) + signed(int(echoes[0]) - first)
-    return np.maximum.accumulate(theirs), np.maximum.accumulate(mine)
+def _time_stamps(
+    connection: TapConnection, data: Integers, back: Integers
+) -> tuple[bool, Integers, Integers, Integers]:
+    """Return whether data have time stamps; the stamps of the data, their echoes, and the stamps of the ACKs. Echoes
+    and ACKs count from the ACKs' first stamp; without stamps all are zeros."""
+    if not connection.column("has_stamps")[data].mean() > 0.9:
+        return False, np.zeros(data.size, np.int64), np.zeros(data.size, np.int64), np.zeros(back.size, np.int64)
+    stamps, echoes = connection.column("stamp"), connection.column("echo")[data]
+    ack_stamp = unwrap(stamps[back])
+    echo = unwrap(echoes) + signed(int(echoes[0]) - int(stamps[back[0]]))
+    return True, unwrap(stamps[data]), np.maximum.accumulate(echo), np.maximum.accumulate(ack_stamp)
 
 
 def _segment_bytes(connection: TapConnection, payload: Integers) -> int:
-    """The usual full segment: what the options allow, or what most segments have; offloaded ones are multiples."""
+    """The payload of a full segment: what the options allow, or what most segments have; offloaded ones are multiples
+    of it."""
     said = [each.mss_bytes for each in connection.options.values() if each is not None and each.mss_bytes]
     stamps = bool(connection.column("has_stamps").mean() > 0.5)
     most = (min(said) if said else 65535) - (12 if stamps else 0)
@@ -243,12 +250,12 @@ def _kinds(
     stamp: Integers,
     has_stamps: bool,
     rtt_ns: int | None,
-) -> tuple[Integers, _Missing]:
+) -> tuple[Integers, _Holes]:
     time = connection.column("time_ns")[data]
     ident = connection.column("ident")[data]
     before = np.concatenate([begin[:1], top[:-1]])
     kind = np.zeros(begin.size, np.int64)
-    holes: list[tuple[int, int, int]] = []  # begin, end, the segment behind it
+    holes: list[tuple[int, int, int]] = []  # begin, end, the segment that opened it
     for at in np.flatnonzero(begin != before)[:MOST_EVENTS].tolist():
         first, last, edge = int(begin[at]), int(end[at]), int(before[at])
         if first > edge:
@@ -267,24 +274,23 @@ def _kinds(
             for part in rest:
                 if part[0] < part[1]:
                     bisect.insort(holes, part)
-    return kind, _Missing(holes)
+    return kind, _Holes(holes)
 
 
 @dataclass(frozen=True)
-class _Missing:
-    """Holes that nothing filled."""
+class _Holes:
+    """Holes that nothing filled: begin, end, and the segment that opened each."""
 
     holes: list[tuple[int, int, int]]
 
-    def __call__(self, una: int) -> int:
-        """Bytes of them that were acknowledged."""
+    def acknowledged_bytes(self, una: int) -> int:
         return sum(max(min(hole[1], una) - hole[0], 0) for hole in self.holes)
 
 
 def _filling(
     at: int, maker: int, time: Integers, stamp: Integers, ident: Integers, has_stamps: bool, rtt_ns: int | None
 ) -> int:
-    """Whether what fills a hole was overtaken, or sent again after it was lost."""
+    """LATE if what fills a hole was only overtaken, FILLS if it was lost and sent again."""
     if has_stamps and stamp[at] != stamp[maker]:
         return FILLS if stamp[at] > stamp[maker] else LATE
     if ident[at] and ident[maker]:
@@ -296,7 +302,7 @@ def _filling(
 
 
 def _acks(
-    connection: TapConnection, back: Integers, una: Integers, stamp: Integers, sent: SeenSent, told: Reported
+    connection: TapConnection, back: Integers, una: Integers, stamp: Integers, sent: SeenSent, report: Reported
 ) -> SeenAcks:
     time, window = connection.column("time_ns")[back], connection.column("window")[back]
     scale = _scale(connection)
@@ -306,11 +312,11 @@ def _acks(
     repeats = (una == before) & outstanding & (payload == 0)
     repeats[0] = False
     scaled = window << scale if scale is not None else np.full(window.size, -1, np.int64)
-    return SeenAcks(back, time, una, scaled, stamp, told.delivered, repeats, told.top)
+    return SeenAcks(back, time, una, scaled, stamp, report.delivered, repeats, report.top)
 
 
 def _sent_twice(sent: SeenSent, acks: SeenAcks, doubles: list[Double]) -> Integers:
-    """The segments whose bytes a DSACK reports: of several the last one that had left."""
+    """The segments whose bytes a DSACK reports; of several copies, the last one sent."""
     again = np.flatnonzero(sent.kind == AGAIN)
     again = again[np.argsort(sent.begin[again], kind="stable")]
     begins = sent.begin[again]
@@ -325,8 +331,8 @@ def _sent_twice(sent: SeenSent, acks: SeenAcks, doubles: list[Double]) -> Intege
 
 
 def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) -> Integers:
-    """Segments sent again whose first ACK echoes a stamp from before that (the Eifel detection, RFC 3522): the first
-    copy had arrived."""
+    """Retransmissions whose first ACK echoes an earlier stamp (the Eifel detection, RFC 3522): the original had
+    arrived."""
     again = np.flatnonzero(sent.kind == AGAIN)
     first = np.searchsorted(acks.una, sent.begin[again], side="right")
     good = first < acks.una.size
@@ -340,7 +346,7 @@ def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) 
 
 
 def _scale(connection: TapConnection) -> int | None:
-    """The shift of the receiver's window; None where no SYN says it."""
+    """The shift of the receiver's window; None if no SYN was captured that tells it."""
     sender, receiver = connection.options["sender"], connection.options["receiver"]
     for said in (sender, receiver):
         if said is not None and said.scale is None:
@@ -349,7 +355,7 @@ def _scale(connection: TapConnection) -> int | None:
 
 
 def _top_before(sent: SeenSent, places: Integers) -> Integers:
-    """The end of all data seen before each place in the capture."""
+    """The end of all data seen before each of these places in the capture."""
     at = np.searchsorted(sent.place, places) - 1
     return np.where(at >= 0, sent.top[np.maximum(at, 0)], sent.begin[0])
 
@@ -358,7 +364,7 @@ def _handshake(connection: TapConnection, keep: Flags) -> tuple[int | None, int 
     flags, time = connection.column("flags"), connection.column("time_ns")
     opens = np.flatnonzero(keep & ((flags & (SYN | ACK)) == SYN))
     answers = np.flatnonzero(keep & ((flags & (SYN | ACK)) == (SYN | ACK)))
-    if opens.size > 1 or answers.size > 1:  # sent again: nobody knows which one was answered
+    if opens.size > 1 or answers.size > 1:  # sent again: which one was answered is not known
         return None, None, None
     opened = int(opens[0]) if opens.size else None
     answered = int(answers[0]) if answers.size else None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings of a sender's own state, from a log: what they report of its start-up, and what they leave open. Logs are
-those of ``ss -tin`` and ``ss -tinO``, taken again and again, between which lines may say when; and iperf3's JSON, whose
-intervals have the sender's window and round trip.
+"""Read logs of a sender's own state: ``ss -tin`` and ``ss -tinO``, repeated, with or without lines of times between
+them; and iperf3's JSON, whose intervals have the sender's window and round trip.
 
-A sender's log has its windows, which no capture has, and no packets, so that what ACKs and losses tell is left open.
+Such a log has the sender's windows, which no capture has, and no packets, so what ACKs and losses would show stays
+unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from howdah.algorithm import ALGORITHMS
 from howdah.errors import RecordError
 from howdah.explain.estimate import Estimate, absent
-from howdah.explain.explained import Explained, ExplainedExit, Source, bare
+from howdah.explain.explained import Explained, ExplainedExit, Source, partly_known
 from howdah.held import HeldBy
 from howdah.ingest.source import Integers
 from howdah.measure.cause import LOSS
@@ -35,9 +35,9 @@ NO_TIMES = "the log has no times: times are numbers of readings, from 0"
 
 @dataclass
 class SenderLog:
-    """Readings in order of time, shape (n,); -1 where a reading lacks a value, an infinite threshold is -1 too.
+    """Readings in order of time, shape (n,); -1 where a reading lacks a value or the threshold is infinite.
 
-    ``every_ack``: there is a reading for each ACK. ``held`` has seconds of each kind where the sender counted them.
+    ``every_ack``: there is a reading for each ACK. ``holding`` has the seconds of each kind if the sender counted them.
     """
 
     name: str
@@ -50,7 +50,7 @@ class SenderLog:
     rtt_us: Integers
     retransmitted: Integers
     every_ack: bool
-    timed: bool  # else ``time_ns`` counts readings, one a second
+    timed: bool  # otherwise ``time_ns`` counts readings, as seconds
     mss_bytes: int | None = None
     min_rtt_us: float | None = None
     algorithm: str | None = None
@@ -62,7 +62,7 @@ class SenderLog:
 
 
 def stand_in(algorithm: str) -> Flow:
-    """A flow for measures that ask its algorithm; a recording has no plan."""
+    """A flow for measures that require its algorithm; a recording has no plan."""
     return Flow(
         id=1, name="flow1", sender="sender", receiver="receiver", source_address="", source_port=0,
         destination_address="", destination_port=0, algorithm=algorithm, kernel_algorithm=algorithm, traffic="recorded",
@@ -72,7 +72,7 @@ def stand_in(algorithm: str) -> Flow:
 
 
 def explain_log(log: SenderLog, leaves: ExplainedExit | None, why_no_exit: str) -> Explained:
-    """The flow of a log; ``leaves`` is where its reader found the exit."""
+    """Explain the flow of a log; ``leaves`` is the exit that its reader found."""
     no_packets = f"{log.source} has no packets"
     duration = float(log.time_ns[-1] - log.time_ns[0]) / 1e9 if log.time_ns.size and log.timed else 0.0
     known = log.cwnd[log.cwnd > 0]
@@ -86,7 +86,7 @@ def explain_log(log: SenderLog, leaves: ExplainedExit | None, why_no_exit: str) 
         most = max(shares, key=lambda kind: shares[kind], default=None)
         limit = {"receive-buffer": RECEIVE_WINDOW, "application": APPLICATION}.get(str(most)) if most else None
     algorithm, words = _algorithm(log.algorithm)
-    return bare(
+    return partly_known(
         no_packets,
         name=log.name,
         file=log.file,
@@ -126,7 +126,7 @@ def _algorithm(said: str | None) -> tuple[list[str], str]:
 
 
 def _base(log: SenderLog) -> Estimate:
-    """The least round trip; a mean over ACKs is never below it."""
+    """The least round trip. A mean over ACKs is never below it."""
     if log.min_rtt_us is not None:
         least = log.min_rtt_us
         return Estimate(least, None, 1.01 * least, "the sender's own minimum; a queue may have been there all the time")
@@ -144,9 +144,9 @@ def _buffer(log: SenderLog, why: str) -> Estimate:
     return absent(why, float(rtt.max() - rtt.min()) * log.fastest_bits_per_second / 8e6)
 
 
-def exit_between(log: SenderLog) -> tuple[ExplainedExit | None, str]:
-    """The exit by the first reading with a finite threshold that the window has reached: it was between that reading
-    and the one before."""
+def exit_between_readings(log: SenderLog) -> tuple[ExplainedExit | None, str]:
+    """Return the exit, or why there is no exit. It lies between the first reading whose window has reached a finite
+    threshold and the reading before."""
     left = np.flatnonzero((log.ssthresh >= 0) & (log.cwnd >= log.ssthresh))
     if not left.size:
         return None, STAYED
@@ -175,7 +175,7 @@ _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _ALGORITHM = re.compile(
     r"(?:^|\s)(?!(?:ts|sack|ecn|ecnseen|fastopen) )([a-z][a-z0-9_]{1,15}) (?:wscale|rto|rtt|mss|cwnd):"
 )
-_MOST_LINES = 2_000_000
+_MOST_LINES = 2_000_000  # lines that are read
 Values = dict[str, float]
 
 
@@ -263,12 +263,12 @@ def _flow(name: str, rows: list[tuple[float | None, Values, str | None]], file: 
         algorithm=named[-1] if named else None, bytes_acked=round(min(last.get("bytes_acked", 0.0), 1e15)),
         window_bytes=column("snd_wnd"), fastest_bits_per_second=max(rates) if rates else None, holding=_holding(last),
     )  # fmt: skip
-    return explain_log(log, *exit_between(log))
+    return explain_log(log, *exit_between_readings(log))
 
 
 def _holding(last: Values) -> Holding | None:
-    """What the kernel counts: the time with data to send, and that of it in which the other's window or the own buffer
-    held it back."""
+    """What the kernel counts: the time with data to send, and how much of it the receive window or the send buffer
+    limited."""
     busy = last.get("busy", 0.0) / 1000
     if busy <= 0:
         return None
@@ -285,8 +285,8 @@ def is_iperf3(document: Any) -> bool:
     return isinstance(document, dict) and isinstance(document.get("intervals"), list) and "start" in document
 
 
-def of_stream(lines: bytes) -> dict[str, Any] | None:
-    """The document that the lines of ``--json-stream`` make; None where they are none."""
+def document_of_stream(lines: bytes) -> dict[str, Any] | None:
+    """The document that the lines of ``--json-stream`` make; None if they are something else."""
     found: dict[str, Any] = {"intervals": []}
     for line in lines.splitlines():
         try:
@@ -304,7 +304,8 @@ def of_stream(lines: bytes) -> dict[str, Any] | None:
 
 
 def explain_iperf3(document: dict[str, Any], file: str, most: int) -> list[Explained]:
-    """Each stream; those that a receiver reports have no window. Raises RecordError where its test is not of TCP."""
+    """Explain each stream; streams that a receiver reports have no window. Raise RecordError if the test does not use
+    TCP."""
     if _dict(_dict(document, "start"), "test_start").get("protocol", "TCP") != "TCP":
         raise RecordError("this is a test of iperf3 without TCP, so it has no window", where=file)
     if not document["intervals"]:
@@ -339,7 +340,7 @@ def explain_iperf3(document: dict[str, Any], file: str, most: int) -> list[Expla
 
 
 def _most_at_once(intervals: list[Any]) -> dict[bool, tuple[int, float]]:
-    """By whether this end sends: the most streams of an interval, and their largest rate together."""
+    """For sending and for receiving: the most streams in an interval, and their largest total rate."""
     found = {True: (0, 0.0), False: (0, 0.0)}
     for interval in intervals:
         for sends, (count, bits) in found.items():

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a flow grew, where its start-up ended, and why, from what it had in flight at each ACK.
+"""How a flow grew, where its start-up ended, and why, from what was in flight at each ACK.
 
-In slow start each byte that is acknowledged lets two go, so that D = flight - acknowledged stays where it began; behind
-the exit D falls by what is acknowledged. The exit is the last ACK at which D is where it was.
+In slow start each acknowledged byte releases two, so D = flight - acknowledged stays constant; after the exit D falls
+by what is acknowledged. The exit is the last ACK at which D has not fallen.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.hystart import Detections, detections
-from howdah.explain.pacing import drain_begin, fed, is_paced, ran_dry, rate_stood, stays_empty
+from howdah.explain.pacing import drain_begin, is_paced, ran_out_of_data, rate_stood, stays_empty, written_in_pieces
 from howdah.explain.repairs import RENO, repairs_of
 from howdah.explain.seen import AGAIN, FILLS, Seen
 from howdah.ingest.capture import CWR, ECE
@@ -23,18 +25,24 @@ from howdah.ingest.source import Integers
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, CONGESTION_SIGNAL, DELAY, LOSS, RTO, UNKNOWN
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
 
-_LEAST_FALL_PACKETS, _FALL = 6, 0.35  # the latter of what is in flight
+_LEAST_FALL_PACKETS = 6  # fall of D, beyond the size of the ACKs, that counts at all
+_FALL = 0.35  # share of the flight by which D must fall to have fallen for good
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
-_NEAR_ROUNDS = 0.3  # within so much of a round trip, a detector and the exit are one event
-_BOTH = 0.03  # of a round trip: closer together, nobody knows which of two detectors it was
-_FINE_NS = 1_000_000  # half of what HyStart lets pass between two ACKs of a train
-_DUPLICATES = 3
-_KNEE_PACKETS, _KNEE_SHARE, _GREW_ON = 12, 0.6, 0.25
-_TOGETHER_NS = 500_000
-_FEW_PACKETS, _FEW_ACKS = 8, 4
-_TOLD_PACKETS, _GREW_ON_PACKETS = 6, 24  # acknowledged between two events that are told apart; since one without effect
-_MOSTLY, _UNDONE = 0.5, 0.15  # the latter of what was in flight
-_PASSED_OVER = 2  # trains of ACKs, each in another round: no delay that varies feigns them all
+_NEAR_ROUNDS = 0.3  # share of a round trip within which a detector and the exit are one event
+_BOTH = 0.03  # share of a round trip: of two detectors that speak closer together, either may have ended growth
+_FINE_NS = 1_000_000  # coarsest clock for HyStart's detectors: half of the gap that it allows in a train of ACKs
+_DUPLICATES = 3  # duplicate ACKs before a fast retransmit
+_KNEE_PACKETS = 12  # packets acknowledged over which the fall of D is measured
+_KNEE_SHARE = 0.6  # fall of D per packet acknowledged from which on growth has ended
+_GREW_ON = 0.25  # fall of D per packet acknowledged below which growth went on
+_TOGETHER_NS = 500_000  # ACKs closer together arrive as one
+_FEW_PACKETS = 8  # packets by which D may be lower at a repair without having fallen
+_FEW_ACKS = 4  # ACKs that are too few to judge, or one event
+_APART_PACKETS = 6  # packets acknowledged between two events that can be distinguished
+_GREW_ON_PACKETS = 24  # packets acknowledged since a detector that had no effect
+_MOSTLY = 0.5  # share of the ACKs that is most of them
+_ALLOWED_FALL = 0.15  # share of the flight by which D may fall after a repair that was undone
+_PASSED_OVER = 2  # trains of ACKs, in different rounds, that a varying delay does not imitate
 NO_DATA = "the application had nothing to send before it left"
 ENDED = "the transfer ended first"
 GROWING = "it was still growing when the capture ended"
@@ -42,7 +50,8 @@ GROWING = "it was still growing when the capture ended"
 
 @dataclass(frozen=True)
 class Round:
-    """``sent_bytes`` in one round trip, ``flight_bytes`` when it began, ``time_ns`` on the clock of the capture."""
+    """One round trip: ``sent_bytes`` during it, ``flight_bytes`` at its begin, and ``time_ns`` on the clock of the
+    capture."""
 
     time_ns: int
     flight_bytes: int
@@ -51,11 +60,11 @@ class Round:
 
 @dataclass(frozen=True)
 class StartUp:
-    """``at`` is the ACK of the exit (its place in the course), None where the flow did not leave; ``why_not`` says why.
+    """``at`` is the ACK of the exit (its place in the course), None if the flow did not leave; ``why_not`` says why.
 
-    ``cause`` is one of howdah.measure.cause.CAUSES; ``evidence`` says in words what it rests on; ``sure`` is whether
-    nothing else explains it. ``growth`` is the usual ratio of two rounds. ``end`` is the ACK where growth ended, exit
-    or not; ``limit`` what ended it without an exit.
+    ``cause`` is one of howdah.measure.cause.CAUSES, ``evidence`` what it is based on, in words; ``sure`` means that
+    nothing else explains the exit. ``growth`` is the usual ratio of two rounds. ``end`` is the ACK at which growth
+    ended, with or without an exit, and ``limit`` what ended it without one.
     """
 
     rounds: list[Round]
@@ -73,98 +82,222 @@ class StartUp:
     hystart: Detections | None
 
 
+@dataclass(frozen=True)
+class SeenCause:
+    """Why a flow left: one of howdah.measure.cause.CAUSES; whether nothing else explains it; and the evidence in
+    words."""
+
+    name: str
+    sure: bool
+    evidence: str
+
+
+@dataclass(frozen=True)
+class _GrowthEvidence:
+    """What the rules look at.
+
+    ``gain`` is D in packets at each ACK. ``first_repair`` is the ACK at which the first repair left that was not
+    undone, ``end`` the last ACK of growth, and ``mark`` the first ACK that reports a mark of ECN.
+    """
+
+    seen: Seen
+    course: SenderCourse
+    trips: RoundTrips
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        return _rounds(self.course)
+
+    @cached_property
+    def growth(self) -> float | None:
+        return _growth(self.rounds)
+
+    @cached_property
+    def initial_window(self) -> int | None:
+        return _initial_window(self.seen, self.course)
+
+    @cached_property
+    def paced(self) -> bool:
+        """Whether the sender paces. An application that writes piece by piece looks alike and does not count."""
+        return is_paced(self.seen, self.trips) and float(written_in_pieces(self.seen, self.course).mean()) < _MOSTLY
+
+    @cached_property
+    def gain(self) -> Reals:
+        course = self.course
+        return np.asarray((course.flight - (course.una - course.una[0])) / course.mss_bytes)
+
+    @cached_property
+    def first_repair(self) -> int | None:
+        return _first_repair(self.seen, self.course, self.gain)
+
+    @cached_property
+    def end(self) -> int | None:
+        return _last_growth(self.gain, self.course, self.first_repair)
+
+    @cached_property
+    def mark(self) -> int | None:
+        return _first_mark(self.seen)
+
+    @property
+    def known_end(self) -> int:
+        """The last ACK of growth; only for the rules after ``_did_not_stop``."""
+        assert self.end is not None
+        return self.end
+
+    def limit_at(self, at: int | None) -> str | None:
+        return _limit(self.seen, self.course, self.trips, at)
+
+    def detections_until(self, at: int) -> Detections:
+        return detections(self.course, self.trips, at)
+
+    def left(self, at: int, cause: SeenCause, end: int, found: Detections | None) -> StartUp:
+        return StartUp(
+            self.rounds, self.growth, self.initial_window, at, self.course.round_of(at), cause.name, cause.sure,
+            cause.evidence, "", None, end, self.paced, found,
+        )  # fmt: skip
+
+    def stayed(self, why: str, limit: str | None = None, end: int | None = None) -> StartUp:
+        return StartUp(
+            self.rounds, self.growth, self.initial_window, None, None, None, False, "", why, limit, end, self.paced,
+            None,
+        )  # fmt: skip
+
+
 def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
-    mss = course.mss_bytes
-    rounds = _rounds(course)
-    in_pieces = fed(seen, course)
-    paced = is_paced(seen, trips) and float(in_pieces.mean()) < _MOSTLY
-    initial = _initial_window(seen, course)
-    if not course.of_sender:
-        return _without(
-            [], None, False, "away from the sender, segments without time stamps do not tell what it had sent"
-        )
-    if seen.opener is None:
-        return _without(rounds, initial, paced, "the capture begins after the connection did")
-    gain = (course.flight - (course.una - course.una[0])) / mss
-    first_again = _first_again(seen, course, gain)
-    end = _last_growth(gain, course, first_again)
-    grown = _growth(rounds)
-    if paced:
-        drained = drain_begin(course)
-        if drained is not None and stays_empty(course, trips, drained):
-            evidence = "paced; what was in flight fell from its largest without a timeout"
-            return StartUp(rounds, grown, initial, drained, course.round_of(drained), BBR_DRAIN,
-                           rate_stood(course, drained), evidence, "", None, drained, paced, None)  # fmt: skip
-        if first_again is None:
-            limit = _limit(seen, course, trips, end)
-            return _without(rounds, initial, paced, "it paces, and what was in flight did not fall", limit, end, grown)
-    by_loss = first_again is not None and (end is None or first_again <= end)
-    mark = _first_mark(seen)
-    if by_loss:
-        assert first_again is not None
-        at = first_again
-        found = detections(course, trips, at, paced=False)
-        mark = mark if mark is not None and mark <= at else None
-        before, told = _left_before(gain, course, found, at, trips)
-        if before is not None and _limit(seen, course, trips, before) is None:
-            cause, sure, evidence = _detector(course, trips, found, before, mark, paced)
-            at = before
-        elif seen.narrowed_bytes is not None or mark is not None:
-            cause, sure = UNKNOWN, False
-            what = "the segments became smaller" if mark is None else "a mark of ECN came"
-            evidence = f"{what} where the first one was sent again"
-        elif told:
-            cause, sure = _loss_or_timeout(seen, course, at, trips), True
-            evidence = f"the first retransmission, with {gain_words(course, at)} in flight"
-        elif repairs_of(course, trips).reduces_like == RENO:
-            cause, sure = _loss_or_timeout(seen, course, at, trips), True
-            evidence = f"the first retransmission, with {gain_words(course, at)} in flight, of a sender like reno"
-        else:
-            cause, sure = UNKNOWN, False
-            evidence = "a detector of HyStart speaks just before the first retransmission"
-        return StartUp(
-            rounds, grown, initial, at, course.round_of(at), cause, sure, evidence, "", None, at, paced, found
-        )
-    if end is None:
-        why = ENDED if _all_sent(seen, course, len(course) - 1) else GROWING
-        return _without(rounds, initial, paced, why, APPLICATION if why == ENDED else None, None, grown)
-    limit = _limit(seen, course, trips, end)
-    found = detections(course, trips, _soon(course, trips, end), paced=False)
-    if limit is not None and first_again is not None and _within_a_round(course, trips, end, first_again):
-        at, held = first_again, "the receive window" if limit == RECEIVE_WINDOW else "the application"
-        found = detections(course, trips, at, paced=False)
-        if found.trains or found.delays or mark is not None or seen.narrowed_bytes is not None:
-            cause, sure = UNKNOWN, False
-            evidence = f"it left while {held} held it back, by a detector of HyStart or the loss behind it"
-        else:
-            cause, sure = _loss_or_timeout(seen, course, at, trips), True
-            evidence = f"the first retransmission, with {gain_words(course, at)} in flight, while {held} held it back"
-        return StartUp(
-            rounds, grown, initial, at, course.round_of(at), cause, sure, evidence, "", None, end, paced, found
-        )
-    if limit is not None:
-        why = "the receive window held it back before it left"
-        if limit == APPLICATION:
-            why = ENDED if _all_sent(seen, course, end) else NO_DATA
-        return _without(rounds, initial, paced, why, limit, end, grown)
-    cause, sure, evidence = _detector(course, trips, found, end, mark, paced)
-    if trips.at != SENDER and sure and _silence_follows(course, trips, end):
-        cause, sure = UNKNOWN, False
-        evidence = "growth ended before a timeout; what was lost in front of the tap may have ended it"
-    if cause == UNKNOWN and trips.clock_ns > (trips.base_ns.value or 0) / 4:
-        why = "the clock of the capture is too coarse to tell where growth ended"
-        return _without(rounds, initial, paced, why, None, end, grown)
-    if cause == UNKNOWN and course.window_bytes[end] < 0:
+    """How a flow grew, where its start-up ended and why, by the first rule of ``_RULES`` that applies."""
+    evidence = _GrowthEvidence(seen, course, trips)
+    return next(found for rule in _RULES if (found := rule(evidence)) is not None)
+
+
+def _sender_not_known(evidence: _GrowthEvidence) -> StartUp | None:
+    """Away from the sender, without time stamps, nothing tells what it had sent: no answer."""
+    if evidence.course.of_sender:
+        return None
+    why = "away from the sender, segments without time stamps do not tell what it had sent"
+    return StartUp([], None, None, None, None, None, False, "", why, None, None, False, None)
+
+
+def _began_before_capture(evidence: _GrowthEvidence) -> StartUp | None:
+    """The capture has no handshake, so the start-up may be over: no answer."""
+    if evidence.seen.opener is not None:
+        return None
+    return replace(evidence.stayed("the capture begins after the connection did"), growth=None)
+
+
+def _drained_its_queue(evidence: _GrowthEvidence) -> StartUp | None:
+    """The sender paces, then sends much less than is delivered, and the queue stays empty: it left like BBR."""
+    course = evidence.course
+    at = drain_begin(course) if evidence.paced else None
+    if at is None or not stays_empty(course, evidence.trips, at):
+        return None
+    words = "paced; what was in flight fell from its largest without a timeout"
+    return evidence.left(at, SeenCause(BBR_DRAIN, rate_stood(course, at), words), at, None)
+
+
+def _paced_without_loss(evidence: _GrowthEvidence) -> StartUp | None:
+    """The sender paces, drained nothing and sent nothing again: it did not leave."""
+    if not evidence.paced or evidence.first_repair is not None:
+        return None
+    limit = evidence.limit_at(evidence.end)
+    return evidence.stayed("it paces, and what was in flight did not fall", limit, evidence.end)
+
+
+def _grew_until_repair(evidence: _GrowthEvidence) -> StartUp | None:
+    """Growth lasted until the first repair: the loss ended it, or a detector of HyStart just before the loss showed."""
+    at, end, course, trips = evidence.first_repair, evidence.end, evidence.course, evidence.trips
+    if at is None or (end is not None and at > end):
+        return None
+    found = evidence.detections_until(at)
+    mark = evidence.mark if evidence.mark is not None and evidence.mark <= at else None
+    before, all_silent = _left_before(evidence.gain, course, found, at, trips)
+    if before is not None and evidence.limit_at(before) is None:
+        return evidence.left(before, _detector(course, trips, found, before, mark, evidence.paced), before, found)
+    return evidence.left(at, _cause_at_repair(evidence, at, mark, all_silent), at, found)
+
+
+def _cause_at_repair(evidence: _GrowthEvidence, at: int, mark: int | None, all_silent: bool) -> SeenCause:
+    """A loss or timeout, unless something else ended growth at the same time. ``all_silent``: no detector of HyStart
+    spoke so shortly before that its effect would not show yet."""
+    if evidence.seen.narrowed_bytes is not None or mark is not None:
+        what = "the segments became smaller" if mark is None else "a mark of ECN came"
+        return SeenCause(UNKNOWN, False, f"{what} where the first one was sent again")
+    words = f"the first retransmission, with {_flight_words(evidence.course, at)} in flight"
+    if all_silent:
+        return SeenCause(_loss_or_timeout(evidence, at), True, words)
+    if repairs_of(evidence.course, evidence.trips).reduces_like == RENO:
+        return SeenCause(_loss_or_timeout(evidence, at), True, f"{words}, of a sender like reno")
+    return SeenCause(UNKNOWN, False, "a detector of HyStart speaks just before the first retransmission")
+
+
+def _did_not_stop(evidence: _GrowthEvidence) -> StartUp | None:
+    """Growth did not end: the transfer or the capture did."""
+    if evidence.end is not None:
+        return None
+    if _all_sent(evidence.seen, evidence.course, len(evidence.course) - 1):
+        return evidence.stayed(ENDED, APPLICATION)
+    return evidence.stayed(GROWING)
+
+
+def _lost_while_limited(evidence: _GrowthEvidence) -> StartUp | None:
+    """The receive window or the application stopped growth, and within a round trip something was sent again: it left
+    by that loss, unless something else may have ended growth behind the limit."""
+    end, at = evidence.known_end, evidence.first_repair
+    limit = evidence.limit_at(end)
+    if limit is None or at is None or not _within_a_round(evidence.course, evidence.trips, end, at):
+        return None
+    held = "the receive window" if limit == RECEIVE_WINDOW else "the application"
+    found = evidence.detections_until(at)
+    if found.trains or found.delays or evidence.mark is not None or evidence.seen.narrowed_bytes is not None:
+        words = f"it left while {held} held it back, by a detector of HyStart or the loss behind it"
+        return evidence.left(at, SeenCause(UNKNOWN, False, words), end, found)
+    words = f"the first retransmission, with {_flight_words(evidence.course, at)} in flight, while {held} held it back"
+    return evidence.left(at, SeenCause(_loss_or_timeout(evidence, at), True, words), end, found)
+
+
+def _stopped_by_limit(evidence: _GrowthEvidence) -> StartUp | None:
+    """The receive window or the application stopped growth: no exit shows."""
+    end = evidence.known_end
+    limit = evidence.limit_at(end)
+    if limit is None:
+        return None
+    if limit != APPLICATION:
+        return evidence.stayed("the receive window held it back before it left", limit, end)
+    return evidence.stayed(ENDED if _all_sent(evidence.seen, evidence.course, end) else NO_DATA, limit, end)
+
+
+def _stopped_by_sender(evidence: _GrowthEvidence) -> StartUp | None:
+    """Growth ended without a loss or a limit: a detector of HyStart or a mark of ECN ended it, or nothing tells."""
+    end, course, trips = evidence.known_end, evidence.course, evidence.trips
+    found = evidence.detections_until(_same_event_until(course, trips, end))
+    cause = _detector(course, trips, found, end, evidence.mark, evidence.paced)
+    if trips.at != SENDER and cause.sure and _silence_follows(course, trips, end):
+        words = "growth ended before a timeout; what was lost in front of the tap may have ended it"
+        cause = SeenCause(UNKNOWN, False, words)
+    if cause.name == UNKNOWN and trips.clock_ns > (trips.base_ns.value or 0) / 4:
+        return evidence.stayed("the clock of the capture is too coarse to tell where growth ended", None, end)
+    if cause.name == UNKNOWN and course.window_bytes[end] < 0:
         why = "growth ended where a receive window, which the capture does not tell, may have held it back"
-        return _without(rounds, initial, paced, why, None, end, grown)
-    return StartUp(
-        rounds, grown, initial, end, course.round_of(end), cause, sure, evidence, "", None, end, paced, found
-    )
+        return evidence.stayed(why, None, end)
+    return evidence.left(end, cause, end, found)
 
 
-def _first_again(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
-    """The first repair that was not undone: a sender that learns that the first copy had arrived may go on as if
-    nothing had been (RFC 3522, RFC 5682)."""
+# The first rule that gives a start-up decides.
+_RULES: tuple[Callable[[_GrowthEvidence], StartUp | None], ...] = (
+    _sender_not_known,
+    _began_before_capture,
+    _drained_its_queue,
+    _paced_without_loss,
+    _grew_until_repair,
+    _did_not_stop,
+    _lost_while_limited,
+    _stopped_by_limit,
+    _stopped_by_sender,
+)
+
+
+def _first_repair(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
+    """The first repair that was not undone. A sender that learns that the original had arrived may restore its state
+    (RFC 3522, RFC 5682)."""
     again = np.flatnonzero(np.isin(seen.sent.kind, (AGAIN, FILLS)))
     needed = ~np.isin(again, seen.needless)
     at = np.maximum(course.again, 0)
@@ -173,18 +306,18 @@ def _first_again(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
         if needed[at == place].any():
             return place
         later = gain[int(np.searchsorted(course.una, course.nxt[place])) :]
-        if later.size < _FEW_ACKS or float(later.max()) < float(gain[place]) - _undone(course, place):
+        if later.size < _FEW_ACKS or float(later.max()) < float(gain[place]) - _allowed_fall(course, place):
             return place
     return None
 
 
-def _undone(course: SenderCourse, at: int) -> float:
-    """By how many packets D may be less behind a repair that was undone: half of what reduces a window."""
-    return _FEW_PACKETS + _TOLD_PACKETS + _UNDONE * float(course.flight[at]) / course.mss_bytes
+def _allowed_fall(course: SenderCourse, at: int) -> float:
+    """The packets by which D may be lower after a repair that was undone: half of what reduces a window."""
+    return _FEW_PACKETS + _APART_PACKETS + _ALLOWED_FALL * float(course.flight[at]) / course.mss_bytes
 
 
 def _silence_follows(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
-    """Whether a timeout comes behind what was in flight at an ACK."""
+    """Whether a timeout follows what was in flight at an ACK."""
     until = int(np.searchsorted(course.una_after, course.nxt[at])) + _FEW_ACKS
     return int(np.diff(course.time_ns[at : until + 1]).max(initial=0)) >= (trips.base_ns.value or 0) + _LEAST_TIMEOUT_NS
 
@@ -192,23 +325,23 @@ def _silence_follows(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
 def _left_before(
     gain: Reals, course: SenderCourse, found: Detections, loss: int, trips: RoundTrips
 ) -> tuple[int | None, bool]:
-    """Where a detector ended growth just before a loss was seen: what was acknowledged since took most of itself from
-    D. And whether all detectors that spoke had time to tell: a sender without them grows on, and one that grew on for
-    long has none."""
+    """Return the ACK at which a detector ended growth shortly before a loss showed, if D has since fallen by most of
+    what was acknowledged; and whether every detector that spoke left enough time to judge. A sender without HyStart
+    grows on after a detector, and one that grew on for long has none."""
     told, passed_over = True, 0
     exact = np.maximum.accumulate(np.where(course.exact, np.arange(len(course)), 0))
     for at in sorted({*found.trains, *found.delays}):
         begin, end = int(exact[at]), int(exact[loss])
         acked = float(course.una[end] - course.una[begin]) / course.mss_bytes
         taken = float(gain[begin] - gain[end]) / max(acked, 1.0)
-        if acked >= _TOLD_PACKETS and taken >= _KNEE_SHARE:
+        if acked >= _APART_PACKETS and taken >= _KNEE_SHARE:
             return at, True
         certain = trips.at == SENDER or (at in found.trains and not trips.near_varies)
         grew_on = acked >= _GREW_ON_PACKETS and taken < _GREW_ON
         passed_over += grew_on and at in found.trains
         if (certain and grew_on) or passed_over >= _PASSED_OVER:
             return None, True
-        told &= acked >= _TOLD_PACKETS and taken < _GREW_ON
+        told &= acked >= _APART_PACKETS and taken < _GREW_ON
     return None, told
 
 
@@ -217,27 +350,16 @@ def _within_a_round(course: SenderCourse, trips: RoundTrips, first: int, last: i
     return int(course.time_ns[last] - course.time_ns[first]) <= round_ns
 
 
-def _soon(course: SenderCourse, trips: RoundTrips, at: int) -> int:
-    """The last ACK that is one event with another: few ACKs may be far apart."""
+def _same_event_until(course: SenderCourse, trips: RoundTrips, at: int) -> int:
+    """The last ACK close enough to ``at`` to belong to the same event; at least a few ACKs, because they may be far
+    apart."""
     until = int(course.time_ns[at]) + int(_NEAR_ROUNDS * (trips.base_ns.value or 0))
     last = int(np.searchsorted(course.time_ns, until, side="right")) - 1
     return min(max(last, at + _FEW_ACKS), len(course) - 1)
 
 
-def gain_words(course: SenderCourse, at: int) -> str:
+def _flight_words(course: SenderCourse, at: int) -> str:
     return f"{round(course.flight[at] / course.mss_bytes)} packets"
-
-
-def _without(
-    rounds: list[Round],
-    initial: int | None,
-    paced: bool,
-    why: str,
-    limit: str | None = None,
-    end: int | None = None,
-    growth: float | None = None,
-) -> StartUp:
-    return StartUp(rounds, growth, initial, None, None, None, False, "", why, limit, end, paced, None)
 
 
 def _rounds(course: SenderCourse) -> list[Round]:
@@ -257,7 +379,7 @@ def _growth(rounds: list[Round]) -> float | None:
 
 
 def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
-    """Full segments that left before the first ACK of data; None where their end is the application's."""
+    """Full segments that left before the first ACK of data; None if the application had no more to send."""
     if seen.opener is None or not len(course):
         return None
     first = int(np.argmax(course.una_after > course.una[0])) if (course.una_after > course.una[0]).any() else 0
@@ -265,25 +387,25 @@ def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
     last = min(last, seen.sent.top.size - 1)
     short = int(seen.sent.end[last] - seen.sent.begin[last]) % course.mss_bytes
     if short and int(course.nxt[first]) < int(seen.sent.top[-1]):
-        return None  # the application had no more yet, as in a handshake of TLS
+        return None  # the application had no more data yet, as in a TLS handshake
     return max(round(float(course.nxt[first] - course.una[0]) / course.mss_bytes), 1)
 
 
-def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> int | None:
-    """The last ACK at which D is where it was; None where it never falls for good before anything is sent again.
+def _last_growth(gain: Reals, course: SenderCourse, first_repair: int | None) -> int | None:
+    """The last ACK at which D has not fallen; None if D never falls for good before the first repair.
 
-    D has fallen for good where what is acknowledged without growth is a third of what is in flight. The other case: a D
-    below what the size of the ACKs explains when the first segment is sent again.
+    D has fallen for good when it is lower by a third of what is in flight. It has also fallen if, at the first repair,
+    it is lower than the size of the ACKs explains.
     """
     flight = course.flight / course.mss_bytes
     steps = np.diff(course.una, prepend=course.una[:1]) / course.mss_bytes
     step = float(np.percentile(steps, 90)) if steps.size else 1.0
     rows = np.flatnonzero(course.exact)
-    if first_again is not None:
-        rows = rows[rows <= first_again]
+    if first_repair is not None:
+        rows = rows[rows <= first_repair]
     if not rows.size:
-        return first_again
-    # Many ACKs at once are answered when all are read: what D comes back to it has not lost.
+        return first_repair
+    # ACKs that arrive together are answered after all are read: D has not fallen where it recovers later.
     gain = gain.copy()
     gain[rows] = np.maximum.accumulate(gain[rows][::-1])[::-1]
     most = np.maximum.accumulate(gain[rows])
@@ -291,18 +413,18 @@ def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> 
     below = most - gain[rows]
     fallen = rows[below > np.maximum(slack + _LEAST_FALL_PACKETS, _FALL * flight[rows])]
     until = int(fallen[0]) if fallen.size else None
-    if first_again is not None and (until is None or first_again < until):
+    if first_repair is not None and (until is None or first_repair < until):
         if below[-1] <= slack + _FEW_PACKETS:
-            return first_again
-        until = first_again
+            return first_repair
+        until = first_repair
     if until is None:
         return None
     return _knee(rows[rows <= until], gain, course, step)
 
 
 def _knee(rows: Integers, gain: Reals, course: SenderCourse, step: float) -> int | None:
-    """Where D, which falls towards the last of these ACKs, began to: before that, what was acknowledged in the last
-    packets took less than most of itself from D. A step of D alone is a pause."""
+    """The ACK at which D began to fall towards the last of these ACKs. Before it, the last packets acknowledged lowered
+    D by less than most of their number. A single step of D is a pause."""
     una = course.una[rows] / course.mss_bytes
     back = np.searchsorted(una, una - max(_KNEE_PACKETS, 3 * step))
     falls = (gain[rows[back]] - gain[rows]) >= _KNEE_SHARE * np.maximum(una - una[back], 1e-9)
@@ -314,11 +436,12 @@ def _knee(rows: Integers, gain: Reals, course: SenderCourse, step: float) -> int
     return int(rows[first + int(np.flatnonzero(window >= window.max() - 0.5)[-1])])
 
 
-def _loss_or_timeout(seen: Seen, course: SenderCourse, at: int, trips: RoundTrips) -> str:
-    """A timeout follows a silence, and no three duplicates."""
+def _loss_or_timeout(evidence: _GrowthEvidence, at: int) -> str:
+    """``rto`` if the first repair follows a silence without three duplicates, else ``loss``."""
+    seen, course, trips = evidence.seen, evidence.course, evidence.trips
     repeats = seen.acks.repeats[max(at - 200, 0) : at + 1]
     sacked = bool((seen.acks.sack_top[max(at - 5, 0) : at + 1] > seen.acks.una[max(at - 5, 0) : at + 1]).any())
-    again = seen.sent.time_ns[np.isin(seen.sent.kind, (1, 3))]
+    again = seen.sent.time_ns[np.isin(seen.sent.kind, (AGAIN, FILLS))]
     silence = int(again[0]) - int(course.time_ns[at]) if again.size else 0
     far = (trips.base_ns.value or 0) if trips.at != SENDER else 0
     if silence - far >= _LEAST_TIMEOUT_NS and repeats[-_DUPLICATES:].sum() < _DUPLICATES and not sacked:
@@ -327,13 +450,14 @@ def _loss_or_timeout(seen: Seen, course: SenderCourse, at: int, trips: RoundTrip
 
 
 def _all_sent(seen: Seen, course: SenderCourse, at: int) -> bool:
-    """Whether nothing new left behind an ACK, and the sender said that this is the end, or all was acknowledged."""
+    """Whether nothing new left after an ACK, and the sender closed or everything was acknowledged."""
     last = int(seen.sent.top[-1])
     return int(course.nxt[at]) >= last - course.mss_bytes and (seen.closed or int(course.una_after[-1]) >= last)
 
 
 def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) -> str | None:
-    """What stopped growth at an ACK without the sender's own doing."""
+    """What stopped growth at an ACK other than the sender itself: the receive window or the application; None if
+    neither."""
     if at is None:
         return None
     near = slice(at, min(at + max(20, (len(course) - at) // 20), len(course)))
@@ -342,9 +466,9 @@ def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) 
         room = windows - course.flight[near]
         if float(np.median(room)) < 2 * course.mss_bytes or float((room < 3 * course.mss_bytes).mean()) > 0.5:
             return RECEIVE_WINDOW
-    if ran_dry(seen, course, trips, at) or float(fed(seen, course)[near].mean()) > _MOSTLY:
+    if ran_out_of_data(seen, course, trips, at) or float(written_in_pieces(seen, course)[near].mean()) > _MOSTLY:
         return APPLICATION
-    # What ACKs that come together let go shows at the next ones.
+    # What ACKs that arrive together release shows at the next ones.
     later = at + 1 + np.flatnonzero(course.exact[at + 1 :])
     apart = later[course.time_ns[later] > course.time_ns[at] + _TOGETHER_NS]
     if not apart.size or _all_sent(seen, course, max(int(later[:3][-1]), int(apart[0]))):
@@ -353,7 +477,7 @@ def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) 
 
 
 def _first_mark(seen: Seen) -> int | None:
-    """The first ACK that reports a mark of ECN, where the sender says that it reduced its window."""
+    """The first ACK that reports a mark of ECN, if the sender says that it reduced its window."""
     flags = seen.connection.column("flags")
     if not (flags[seen.sent.place] & CWR).any():
         return None
@@ -363,8 +487,8 @@ def _first_mark(seen: Seen) -> int | None:
 
 def _detector(
     course: SenderCourse, trips: RoundTrips, found: Detections, end: int, mark: int | None, paced: bool
-) -> tuple[str, bool, str]:
-    """Which detector of HyStart speaks at the exit, or whether a mark of ECN comes there."""
+) -> SeenCause:
+    """The detector of HyStart, or the mark of ECN, that coincides with the end of growth."""
     base = trips.base_ns.value or 0
     doubt = max(_NEAR_ROUNDS * base, 2 * trips.clock_ns)
     marks = [] if mark is None else [mark]
@@ -375,25 +499,26 @@ def _detector(
     ]
     near = sorted(each for each in spoke if each[0] <= doubt)
     if trips.clock_ns > _FINE_NS:
-        return (
-            UNKNOWN,
-            False,
-            "growth ended without a loss; the clock of the capture is too coarse for HyStart's detectors",
-        )
+        words = "growth ended without a loss; the clock of the capture is too coarse for HyStart's detectors"
+        return SeenCause(UNKNOWN, False, words)
     if not near:
-        return UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
+        return SeenCause(
+            UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
+        )
     if near[0][1] != near[-1][1] and near[-1][0] - near[0][0] < _BOTH * base:
         both = "a mark of ECN and a detector" if mark is not None else "both detectors"
-        return UNKNOWN, False, f"{both} of HyStart speak at the same time"
+        return SeenCause(UNKNOWN, False, f"{both} of HyStart speak at the same time")
     _far, cause, at = near[0]
     if paced and cause != CONGESTION_SIGNAL:
-        return UNKNOWN, False, "it paces: a detector of HyStart, or a model of the path as BBR's, ended growth"
+        return SeenCause(
+            UNKNOWN, False, "it paces: a detector of HyStart, or a model of the path as BBR's, ended growth"
+        )
     if cause == CONGESTION_SIGNAL:
-        return cause, True, "the receiver reports a mark of ECN, and the sender reduced its window"
+        return SeenCause(cause, True, "the receiver reports a mark of ECN, and the sender reduced its window")
     if cause == ACK_TRAIN:
         length, need = (each / 1e6 for each in found.trains[at])
         words = f"a train of ACKs of {length:.1f} ms, longer than {need:.1f} ms"
     else:
         rise, need = (each / 1e6 for each in found.delays[at])
         words = f"the least round trip of a round rose by {rise:.1f} ms ({need:.1f} ms are enough)"
-    return cause, True, words
+    return SeenCause(cause, True, words)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twin of a recorded flow: a profile that reproduces its path, its ends and its size.
+"""Write the twin of a recorded flow: a profile that reproduces its path, its ends and its size.
 
-Each number has a comment that says how it was estimated and how surely; what remains open is in ``unknown:`` with its
-grid. Nothing but numbers and howdah's own words goes in: no address, no name of a file, no payload.
+Each number has a comment with how it was estimated and its interval; what stays open is in ``unknown:`` with a grid.
+The profile holds no address, no file name and no payload.
 """
 
 from __future__ import annotations
@@ -13,59 +13,86 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from howdah.errors import HowdahError
-from howdah.explain.course import of_capture
+from howdah.explain.course import capture_points
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
+from howdah.explain.loss import RANDOM
 from howdah.explain.overlay import ALIKE
-from howdah.explain.path import RANDOM
 from howdah.explain.startup import GROWING
 from howdah.frame import IP_AND_TCP_BYTES, STAMPED_TCP_BYTES, TIME_STAMP_BYTES, frame_bytes
 from howdah.held import RECEIVE_WINDOW, HeldBy
 from howdah.measure.cause import ACK_TRAIN, DELAY, LOSS, UNKNOWN
 from howdah.measure.limit import APPLICATION
 from howdah.number import counted, duration, rate, rounded, significant
-from howdah.profile.draft import tidy
+from howdah.profile.draft import align_comment
 from howdah.profile.link import LEAST_RATE
 from howdah.quantity import bdp_bytes
 from howdah.report.table import cause_text
 
-_LEAST_DURATION_S, _MOST_DURATION_S = 2.0, 60.0
-_MOST_SIZE_BYTES = 400_000_000
-_FEW_PACKETS = 32
-_LEAST_LATER_S, _MOST_LATER_S = 0.001, 10.0  # by how much the flow starts later than those that were there before
-_WINDOW_SHARE = 0.6285  # of tcp_rmem, for full segments: tcp_win_from_space() with 1448 of 2304 bytes
+_LEAST_DURATION_S, _MOST_DURATION_S = 2.0, 60.0  # of the twin's run
+_MOST_SIZE_BYTES = 400_000_000  # of the twin's transfer
+_FEW_PACKETS = 32  # buffers of fewer packets are written in packets
+_LEAST_LATER_S, _MOST_LATER_S = 0.001, 10.0  # time that earlier flows run before the twin's flow starts
+_WINDOW_SHARE = 0.6285  # window as a share of tcp_rmem, for full segments: tcp_win_from_space() with 1448 of 2304 bytes
 _USUAL_WINDOW_BYTES = 81_920  # what a receive buffer of 131 072 bytes offers
-_LEAST_BUFFER_BYTES = 4500
-_STRETCHED, _DELAYED = 4.0, 1.4  # segments for an ACK
-_IMMEDIATE = 10  # the kernel's initial window
+_LEAST_BUFFER_BYTES = 4500  # smallest buffer to try
+_STRETCHED = 4.0  # segments per ACK from which on the receiver stretches ACKs
+_INITIAL_WINDOW = 10  # the kernel's, in segments
+
+
+@dataclass(frozen=True)
+class _Unknown:
+    """A field that the recording leaves open, with the values to try; ``what`` says why it is open."""
+
+    name: str
+    what: str
+    field: str
+    values: list[str]
 
 
 @dataclass
 class _Twin:
-    """Lines of each section, and what is open: name, what, field, values."""
-
     path: list[str] = field(default_factory=list)
     rest: list[str] = field(default_factory=list)
     flow: list[str] = field(default_factory=list)
     host: list[str] = field(default_factory=list)
-    unknown: list[tuple[str, str, str, list[str]]] = field(default_factory=list)
+    unknown: list[_Unknown] = field(default_factory=list)
+
+    def sections(self, background: list[str]) -> list[str]:
+        lines = ["path:", *(f"  {line}" for line in self.path), "", *self.rest]
+        if self.flow:
+            lines += ["flows:", f"  - {self.flow[0]}", *(f"    {line}" for line in self.flow[1:])]
+        lines += background
+        if self.host:
+            lines += ["host:", *(f"  {line}" for line in self.host)]
+        if self.unknown:
+            lines += [
+                "",
+                "# What the recording leaves open; --unknowns runs every combination.",
+                "unknown:",
+                "  fields:",
+            ]
+        for each in self.unknown:
+            lines += [f"    {each.name}:", f"      what: {_plain(each.what)}", f"      field: {each.field}"]
+            lines += [f"      values: [{', '.join(each.values)}]"]
+        return lines
 
 
 def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) -> str:
-    """The profile as YAML; ``recorded`` are flows of the recording, of which some may have competed with ``flow``.
+    """Return the profile as YAML; ``recorded`` are the flows of the recording, some of which may have competed with
+    ``flow``.
 
-    Raises HowdahError where the recording has no round trip.
+    Raise HowdahError if the recording has no round trip.
     """
     if flow.base_rtt_us.value is None:
         what = f"the recording does not tell the base round trip: {flow.base_rtt_us.reason}"
         raise HowdahError(what, hint="A capture at the sender tells it, or one with the handshake.")
+    duration_s = min(max(flow.duration_s, _LEAST_DURATION_S), _MOST_DURATION_S)
+    beside, elsewhere = competitors(flow, recorded)
+    later_s = _head_start_s(beside)
     twin = _Twin()
     _add_path(twin, flow)
     _add_ends(twin, flow)
-    duration_s = min(max(flow.duration_s, _LEAST_DURATION_S), _MOST_DURATION_S)
-    beside, elsewhere = competitors(flow, recorded)
-    later_s = min(max((-each.start_s for each in beside), default=0.0), _MOST_LATER_S)
-    later_s = later_s if later_s > _LEAST_LATER_S else 0.0
     if later_s:
         twin.flow.append(f"start: {round(later_s * 1e3)} ms # others were there before it")
     _add_size(twin, flow, duration_s, later_s)
@@ -76,31 +103,22 @@ def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) ->
         f"name: {name} # results go to runs/{name}",
         f"description: {_description(flow)}",
         "",
-        "path:",
-        *(f"  {line}" for line in twin.path),
-        "",
-        *twin.rest,
-    ]
-    if twin.flow:
-        lines += ["flows:", f"  - {twin.flow[0]}", *(f"    {line}" for line in twin.flow[1:])]
-    lines += _background(beside, elsewhere, later_s)
-    if twin.host:
-        lines += ["host:", *(f"  {line}" for line in twin.host)]
-    if twin.unknown:
-        lines += ["", "# What the recording leaves open; --unknowns runs every combination.", "unknown:", "  fields:"]
-        for each, what, where, values in twin.unknown:
-            lines += [f"    {each}:", f"      what: {_plain(what)}", f"      field: {where}"]
-            lines += [f"      values: [{', '.join(values)}]"]
-    lines += [
+        *twin.sections(_background(beside, elsewhere, later_s)),
         "",
         "collect:",
         "  tcp_info: 20 ms",
         "  qdisc: 20 ms",
         "",
         *claim_lines(flow, duration_s, alone=not beside),
+        *recorded_lines(flow),
     ]
-    lines += recorded_lines(flow)
-    return "\n".join(tidy(line) for line in lines) + "\n"
+    return "\n".join(align_comment(line) for line in lines) + "\n"
+
+
+def _head_start_s(beside: list[Competitor]) -> float:
+    """How long before the flow its first competitor began; 0 if too little to count."""
+    most = min(max((-each.start_s for each in beside), default=0.0), _MOST_LATER_S)
+    return most if most > _LEAST_LATER_S else 0.0
 
 
 def _description(flow: Explained) -> str:
@@ -111,62 +129,72 @@ def _description(flow: Explained) -> str:
 def _add_path(twin: _Twin, flow: Explained) -> None:
     rtt = flow.base_rtt_us
     assert rtt.value is not None
-    rate = flow.rate_bits_per_second
-    value = _rate(twin, flow)
-    twin.path.append(f"rate: {significant_plain(value / 1e6)} Mbit/s # {_surely(rate, 1e-6, 'Mbit/s')}")
-    twin.path.append(f"rtt: {_whole_us(rtt.value)} ms # {_surely(rtt, 1e-3, 'ms')}")
-    buffer = flow.buffer_bytes
-    if buffer.value is not None:
-        twin.path.append(f"buffer: {_buffer(flow, buffer.value)} # {_surely(buffer, 1e-3, 'kB')}")
-    else:
-        bdp = bdp_bytes(value, rtt.value)
-        least = max(buffer.low or 0.0, _LEAST_BUFFER_BYTES)
-        default = max(bdp, 1.2 * least)
-        values = [f"{round(each)} B" for each in (max(1.05 * least, bdp / 4), 2 * default, 4 * default)]
-        twin.path.append(f"buffer: {round(default)} B # open: {_reason(buffer)}")
-        twin.unknown.append(("buffer", f"the buffer does not show: {_reason(buffer)}", "path.buffer", values))
-    if flow.mss_bytes is not None:
-        mtu = _mtu(flow)
-        if mtu != 1500:
-            twin.path.append(f"mtu: {mtu} # segments of {flow.mss_bytes} bytes")
+    rate = _rate(twin, flow)
+    twin.path.append(f"rate: {_plain_number(rate / 1e6)} Mbit/s # {_found(flow.rate_bits_per_second, 1e-6, 'Mbit/s')}")
+    twin.path.append(f"rtt: {_whole_us(rtt.value)} ms # {_found(rtt, 1e-3, 'ms')}")
+    _add_buffer(twin, flow, bdp_bytes(rate, rtt.value))
+    if flow.mss_bytes is not None and (mtu := _mtu(flow)) != 1500:
+        twin.path.append(f"mtu: {mtu} # segments of {flow.mss_bytes} bytes")
     interface = flow.sender_interface_bits_per_second
     if interface.value is not None and not 0.9e9 < interface.value < 1.1e9:
-        twin.path.append(
-            f"sender_interface: {significant_plain(max(interface.value, value) / 1e6)} Mbit/s # "
-            f"{_surely(interface, 1e-6, 'Mbit/s')}"
-        )
-    varies = flow.delay_variation_us
-    if varies.value:
-        how = f"uniform, {_surely(varies, 1e-3, 'ms')}"
-        twin.path += [
-            f"delay_variation: # {how}",
-            "  distribution: uniform",
-            f"  amplitude: {_whole_us(varies.value)} ms",
-            f"  correlation_time: {_whole_us(rtt.value)} ms # open; a round trip",
-            "  interval: 2 ms",
-            "  direction: forward # open",
-            "  source: The recording",
-        ]
+        value = _plain_number(max(interface.value, rate) / 1e6)
+        twin.path.append(f"sender_interface: {value} Mbit/s # {_found(interface, 1e-6, 'Mbit/s')}")
+    _add_delay_variation(twin, flow.delay_variation_us, rtt.value)
+    _add_losses(twin, flow)
+
+
+def _add_buffer(twin: _Twin, flow: Explained, bdp: float) -> None:
+    buffer = flow.buffer_bytes
+    if buffer.value is not None:
+        twin.path.append(f"buffer: {_buffer(flow, buffer.value)} # {_found(buffer, 1e-3, 'kB')}")
+        return
+    least = max(buffer.low or 0.0, _LEAST_BUFFER_BYTES)
+    default = max(bdp, 1.2 * least)
+    values = [f"{round(each)} B" for each in (max(1.05 * least, bdp / 4), 2 * default, 4 * default)]
+    twin.path.append(f"buffer: {round(default)} B # open: {_reason(buffer)}")
+    twin.unknown.append(_Unknown("buffer", f"the buffer does not show: {_reason(buffer)}", "path.buffer", values))
+
+
+def _add_delay_variation(twin: _Twin, varies: Estimate, rtt_us: float) -> None:
+    if not varies.value:
+        return
+    twin.path += [
+        f"delay_variation: # uniform, {_found(varies, 1e-3, 'ms')}",
+        "  distribution: uniform",
+        f"  amplitude: {_whole_us(varies.value)} ms",
+        f"  correlation_time: {_whole_us(rtt_us)} ms # open; a round trip",
+        "  interval: 2 ms",
+        "  direction: forward # open",
+        "  source: The recording",
+    ]
+
+
+def _add_losses(twin: _Twin, flow: Explained) -> None:
+    """Add what dropped packets apart from the buffer: a policer, chance, or something unknown."""
     if flow.policer is not None:
-        policed = f"{significant_plain(flow.policer.rate_bits_per_second / 1e6, 6)} Mbit/s"
-        burst = significant_plain(flow.policer.burst_bytes / 1e3, 5)
+        policed = f"{_plain_number(flow.policer.rate_bits_per_second / 1e6, 6)} Mbit/s"
+        burst = _plain_number(flow.policer.burst_bytes / 1e3, 5)
         twin.path.append(f"policer: {{rate: {policed}, burst: {burst} kB}} # {_plain(flow.loss_words)}")
-    lost = (flow.retransmitted_packets or 0) - (flow.spurious_packets or 0)
-    if lost > 0 and flow.loss_by is None and flow.mss_bytes:
-        percent = significant_plain(100 * lost / max(flow.data_bytes / flow.mss_bytes, 1.0), 3)
+    again = flow.retransmitted_packets or 0
+    if not flow.mss_bytes or not again:
+        return
+    segments = max(flow.data_bytes / flow.mss_bytes, 1.0)
+    lost = again - (flow.spurious_packets or 0)
+    if lost > 0 and flow.loss_by is None:
+        percent = _plain_number(100 * lost / segments, 3)
         what = f"what dropped {counted(lost, 'segment')} does not show, {flow.loss_words}"
-        twin.unknown.append(("loss", what, "path.loss", [f"{percent} %"]))
-    if flow.loss_by == RANDOM and flow.retransmitted_packets and flow.mss_bytes:
-        share = flow.retransmitted_packets / max(flow.data_bytes / flow.mss_bytes, 1.0)
-        error = share / math.sqrt(flow.retransmitted_packets)
+        twin.unknown.append(_Unknown("loss", what, "path.loss", [f"{percent} %"]))
+    if flow.loss_by == RANDOM:
+        share = again / segments
+        error = share / math.sqrt(again)
         twin.path.append(
-            f"loss: {significant_plain(100 * share, 3)} % # {flow.retransmitted_packets} segments; "
-            f"+-{significant_plain(100 * error, 2)} %; {flow.loss_words}"
+            f"loss: {_plain_number(100 * share, 3)} % # {again} segments; "
+            f"+-{_plain_number(100 * error, 2)} %; {flow.loss_words}"
         )
 
 
 def _buffer(flow: Explained, value: float) -> str:
-    """A small one in whole packets: a part of a frame holds none."""
+    """The buffer, if small in whole packets: part of a frame holds none."""
     frame = frame_bytes((flow.mss_bytes or 1448) + STAMPED_TCP_BYTES)
     packets = max(round(value / frame), 1)
     return f"{packets} packets" if packets < _FEW_PACKETS else f"{round(value)} B"
@@ -177,8 +205,8 @@ def _rate(twin: _Twin, flow: Explained) -> float:
     if rate.value is not None:
         return rate.value
     least = max(rate.low or 0.0, flow.goodput_bits_per_second, 100_000.0)
-    values = [f"{significant_plain(least * by / 1e6)} Mbit/s" for by in (1.05, 4.0, 10.0)]
-    twin.unknown.append(("rate", f"the path's rate does not show: {_reason(rate)}", "path.rate", values))
+    values = [f"{_plain_number(least * by / 1e6)} Mbit/s" for by in (1.05, 4.0, 10.0)]
+    twin.unknown.append(_Unknown("rate", f"the path's rate does not show: {_reason(rate)}", "path.rate", values))
     return 2 * least
 
 
@@ -194,12 +222,12 @@ def _add_ends(twin: _Twin, flow: Explained) -> None:
     twin.rest.append(f"algorithm: {first} # {flow.algorithm_words}")
     if others:
         what = f"the algorithm does not show: {flow.algorithm_words}"
-        twin.unknown.append(("algorithm", what, "algorithm", others))
+        twin.unknown.append(_Unknown("algorithm", what, "algorithm", others))
     ratio = flow.segments_per_ack
     if ratio is not None and ratio > _STRETCHED:
         twin.rest.append(f"receiver: stretch-ack # {significant(ratio, 3)} segments for an ACK")
     window = flow.initial_window_packets
-    if window is not None and window != _IMMEDIATE and window <= 1000:
+    if window is not None and window != _INITIAL_WINDOW and window <= 1000:
         twin.flow.append(f"initial_window: {window} # segments before the first ACK")
     limited = flow.held_back_by in RECEIVE_WINDOW or flow.limit == "receive-window"
     most = flow.holding.window_bytes if flow.holding is not None else None
@@ -217,12 +245,12 @@ def _add_size(twin: _Twin, flow: Explained, duration_s: float, later_s: float) -
         pieces = ", piece by piece; the twin writes it at once" if flow.held_back_by is HeldBy.APPLICATION else ""
         twin.flow.append(f"size: {size} B # what was transferred{pieces}")
     before = f", and {round(later_s * 1e3)} ms before it" if later_s else ""
-    twin.rest.append(f"duration: {significant_plain(duration_s + later_s, 3)} s # as long as it was recorded{before}")
+    twin.rest.append(f"duration: {_plain_number(duration_s + later_s, 3)} s # as long as it was recorded{before}")
     twin.rest.append("repetitions: 1 # one run is the path as it is")
 
 
 def _background(beside: list[Competitor], elsewhere: int, later_s: float) -> list[str]:
-    """What competed with the flow, which starts ``later_s``; nothing is claimed of it."""
+    """The flows that competed with the flow, which itself starts at ``later_s``. No claim is made about them."""
     lines = ["background: # flows between the same hosts, the same way, at the same time"] if beside else []
     for each in beside:
         algorithm = each.flow.algorithm[0] if each.flow.algorithm else "cubic"
@@ -238,13 +266,13 @@ def _background(beside: list[Competitor], elsewhere: int, later_s: float) -> lis
     return lines
 
 
-def _surely(found: Estimate, by: float, unit: str) -> str:
+def _found(found: Estimate, by: float, unit: str) -> str:
     if found.value is None:
-        least = f"at least {significant_plain((found.low or 0) * by)} {unit}; " if found.low else ""
+        least = f"at least {_plain_number((found.low or 0) * by)} {unit}; " if found.low else ""
         return f"open: {least}{_reason(found)}"
     if found.low is None or found.high is None:
         return found.how
-    return f"{significant_plain(found.low * by)} ... {significant_plain(found.high * by)} {unit}; {found.how}"
+    return f"{_plain_number(found.low * by)} ... {_plain_number(found.high * by)} {unit}; {found.how}"
 
 
 def _reason(found: Estimate) -> str:
@@ -252,7 +280,7 @@ def _reason(found: Estimate) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that YAML takes for nothing else."""
+    """Text that YAML reads as plain text."""
     return text.replace(": ", ", ").replace(" #", "")
 
 
@@ -260,8 +288,8 @@ def _whole_us(value_us: float) -> str:
     return f"{round(value_us) / 1000:g}" if round(value_us) >= 1 else "0.001"
 
 
-def significant_plain(value: float, digits: int = 4) -> str:
-    """With so many digits, and no separator that YAML would not read as a part of a number."""
+def _plain_number(value: float, digits: int = 4) -> str:
+    """A number with this many digits, and without separators that YAML would not read as part of it."""
     if value == 0:
         return "0"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
@@ -269,12 +297,12 @@ def significant_plain(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-_WINDOW_LIKE = 1.4  # times: two paths alike differ by less, a round of growth is 2
+_WINDOW_LIKE = 1.4  # factor for exit windows: equal paths differ by less, one round of growth is a factor of 2
 
 
 def claim_lines(flow: Explained, duration_s: float, *, alone: bool) -> list[str]:
-    """``duration_s`` is the twin's: of what the recording had behind it nothing is claimed. Which part of a path a flow
-    gets that is not ``alone`` is chance."""
+    """The claims section, about the first ``duration_s``, which is the twin's. A flow that is not ``alone`` gets a
+    share of the path that depends on chance, so nothing is claimed about its goodput."""
     lines: list[str] = []
     leaves = flow.exit
     is_timed = "time" not in flow.unknown
@@ -315,14 +343,14 @@ def _claim(name: str, says: str, metric: str, expect: str) -> list[str]:
     return [f"  - id: {name}", f"    says: {says}", "    source: the recording", value, f"    expect: {expect}"]
 
 
-_MOST = 8
-_LEAST_SHARE = 0.02  # of the recorded flow's bytes; what has less is noise
+_MOST_COMPETITORS = 8
+_LEAST_SHARE = 0.02  # share of the recorded flow's bytes: flows with less do not count
 
 
 @dataclass(frozen=True)
 class Competitor:
-    """``start_s`` counts from the first packet of the recorded flow, and is negative where this one began before it.
-    ``ended`` says whether it ended first."""
+    """A flow that shared the path. ``start_s`` counts from the first packet of the recorded flow and is negative if
+    this one began earlier. ``ended``: it ended first."""
 
     flow: Explained
     start_s: float
@@ -330,8 +358,8 @@ class Competitor:
 
 
 def competitors(flow: Explained, flows: Sequence[Explained]) -> tuple[list[Competitor], int]:
-    """Those of ``flows`` that had the path of ``flow`` at the same time, the largest first, and how many more flows of
-    that size were there between other hosts."""
+    """Return those of ``flows`` that shared the path of ``flow`` at the same time, the largest first; and how many more
+    flows of that size ran between other hosts."""
     if flow.begins_s is None or flow.hosts is None:
         return [], 0
     names, found, elsewhere = {flow.name}, [], 0
@@ -347,10 +375,10 @@ def competitors(flow: Explained, flows: Sequence[Explained]) -> tuple[list[Compe
             found.append(Competitor(each, start_s, start_s + each.duration_s < flow.duration_s))
         else:
             elsewhere += 1
-    return found[:_MOST], elsewhere
+    return found[:_MOST_COMPETITORS], elsewhere
 
 
-_WIDTH = 116
+_WIDTH = 116  # columns of wrapped lists
 
 
 def recorded_lines(flow: Explained) -> list[str]:
@@ -371,7 +399,7 @@ def recorded_lines(flow: Explained) -> list[str]:
         lines.append("  startup_left: false")
     if flow.parts is not None:
         seen, trips, course, _ = flow.parts
-        points = of_capture(seen, trips, course)
+        points = capture_points(seen, trips, course)
         if points is not None and points.time_s.size > 1:
             lines.append("  course:")
             lines += _list("time_ms", points.time_s * 1e3)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found out, for a terminal: a sentence of each flow, then its numbers, each with its interval; and what
-``howdah explain --json`` prints."""
+"""Explained flows as text for a terminal, a sentence and the numbers with their intervals; and the models of ``howdah
+explain --json``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from howdah.explain.delay import MIDDLE, RECEIVER, SENDER
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained, FlowFacts
 from howdah.explain.joined import Joined, Leg, leg_rows
-from howdah.explain.path import LossBy
+from howdah.explain.loss import LossBy
 from howdah.explain.sender_log import STAYED
 from howdah.explain.startup import GROWING
 from howdah.held import NOTABLE_SHARE, held_words
@@ -24,20 +24,20 @@ from howdah.record.model import FilePart
 from howdah.report.table import cause_text
 
 _TAPS = {SENDER: "at the sender", RECEIVER: "at the receiver", MIDDLE: "between sender and receiver"}
-_NAME_WIDTH = 18
+_NAME_WIDTH = 18  # columns of the names
 
 
 def sentence(flow: Explained) -> str:
-    """Where the start-up ended and why, what was lost, and what held the flow back."""
-    parts = [_start(flow)]
+    """Say where the start-up ended and why, what was lost, and what held the flow back."""
+    parts = [_exit_words(flow)]
     if flow.retransmitted_packets:
         parts.append(f"retransmitted {counted(flow.retransmitted_packets, 'packet')}")
     said = " and ".join(parts) + "."
-    held = _held(flow)
+    held = _held_back_words(flow)
     return f"{said} {held[0].upper()}{held[1:]}." if held else said
 
 
-def _start(flow: Explained) -> str:
+def _exit_words(flow: Explained) -> str:
     leaves = flow.exit
     if leaves is None:
         stayed = flow.limit is not None or flow.why_no_exit in (GROWING, STAYED)
@@ -54,7 +54,7 @@ def _start(flow: Explained) -> str:
     return f"{where} by {cause_text(str(leaves.cause))}"
 
 
-def _held(flow: Explained) -> str:
+def _held_back_words(flow: Explained) -> str:
     kind, holding = flow.held_back_by, flow.holding
     if kind is None or holding is None or holding.share(kind) <= NOTABLE_SHARE:
         return ""
@@ -77,7 +77,6 @@ def text(flows: list[Explained], problems: list[str], others: int, joined: list[
 
 
 def rows(flow: Explained) -> Iterator[tuple[str, str]]:
-    """Each number with its name, in words."""
     yield ("recorded", _TAPS.get(flow.at or "", "somewhere on the path") if flow.source == "capture" else flow.source)
     options = [f"{side} {_options(said)}" for side, said in flow.options.items() if said is not None]
     if options:
@@ -101,7 +100,7 @@ def rows(flow: Explained) -> Iterator[tuple[str, str]]:
         yield ("losses", _losses(flow))
     if flow.receive_window_most_bytes is not None:
         least = flow.receive_window_least_bytes or flow.receive_window_most_bytes
-        ends = dict.fromkeys((size(least), size(flow.receive_window_most_bytes)))  # one, where they print alike
+        ends = dict.fromkeys((size(least), size(flow.receive_window_most_bytes)))  # one if both print alike
         yield ("receive window", " … ".join(ends))
     if flow.segments_per_ack is not None:
         yield ("segments per ACK", significant(flow.segments_per_ack, 3))
@@ -191,7 +190,7 @@ class ExplainedFlow(FlowFacts):
 
 
 class LegShape(FilePart):
-    """From one tap to the next, in the direction of the data."""
+    """The path between two neighbouring taps, in the direction of the data."""
 
     near: str = Field(description="the file of the tap nearer to the sender")
     far: str
@@ -211,7 +210,7 @@ class LegShape(FilePart):
 
 
 class JoinedShape(FilePart):
-    """A connection that several taps saw, its files from the sender on."""
+    """A connection that several taps saw, with its files in order from the sender."""
 
     name: str
     files: list[str]
@@ -240,7 +239,6 @@ def _estimate_shape(found: Estimate, per: float = 1.0) -> EstimateShape:
 
 
 def shown_joined(joined: Joined) -> JoinedShape:
-    """One connection that several taps saw."""
     return JoinedShape.made_of(joined, legs=[_leg_shape(leg) for leg in joined.legs])
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in the formats of other tools."""
+"""Export of runs to the formats of other tools."""

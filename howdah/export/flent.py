@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as a data file of flent (``.flent.gz``, version 4 of its format), which flent then plots as its own.
+"""A run as a flent data file (``.flent.gz``, version 4 of the format), which flent plots like its own.
 
-The run is filed under the test of flent that its flows come nearest to. That is ``tcp_nup`` where all data go from the
-senders' side to the receivers', ``tcp_ndown`` where all go back, ``rrul_be_nflows`` where they go both ways. A
-run has no pings, so the file has no series of them. docs/flent.md says what stands for what.
+The run is filed under the flent test that resembles its flows most: ``tcp_nup`` if all data go from the senders' side
+to the receivers', ``tcp_ndown`` if all go back, ``rrul_be_nflows`` if they go both ways. A run has no pings, so the
+file has no ping series. docs/flent.md has the full mapping.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DROPPED = "howdah_queue_dropped_packets_total"
 
 @dataclass(frozen=True)
 class Naming:
-    """What a test of flent calls the series of one direction, and the parameter that counts its flows."""
+    """A flent test's names for the series of one direction, and the parameter that counts its flows."""
 
     series: str
     total: str
@@ -58,7 +58,7 @@ class Naming:
 
 @dataclass
 class _Data:
-    """Series on flent's grid (``x_values``, seconds from the epoch), and what they were made from."""
+    """Series on flent's grid (``x_values``, seconds from the epoch), and the records they were made from."""
 
     results: dict[str, Values] = field(default_factory=dict)
     raw: dict[str, Records] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class _Data:
 
 
 def flent_test(flows: Iterable[Flow]) -> tuple[str, dict[str, Naming]]:
-    """Name of the test, and the naming of each direction that there is."""
+    """The name of the test, and the naming of each direction that the flows have."""
     directions = {flow.direction for flow in flows}
     if directions == {"forward"}:
         return "tcp_nup", {"forward": Naming("TCP upload", "TCP upload", "upload_streams")}
@@ -106,7 +106,7 @@ def flent_document(run: Run) -> dict[str, Any]:
 
 
 def write_flent(run: Run, directory: Path) -> list[Path]:
-    """One data file, ``EXPERIMENT-RUN.flent.gz``; the same run gives the same bytes. Raises HowdahError for a run
+    """Write one data file, ``EXPERIMENT-RUN.flent.gz``; equal runs give equal bytes. Raises HowdahError for a run
     without a plan, without its tables or without TCP."""
     file = directory / f"{run.experiment}-{run.name}{SUFFIX}"
     text = json.dumps(flent_document(run), sort_keys=True)
@@ -161,7 +161,7 @@ def _is_delivery(each: Series, flow: Flow) -> bool:
 
 
 def _goodput(arrived: Series, grid: Int64) -> Values:
-    """Mbit/s that arrived in the interval that ends at each instant; None where the flow was not there."""
+    """Mbit/s that arrived in the interval before each instant; None outside the flow's lifetime."""
     step = int(grid[0])
     end: Float64 = np.interp(grid, arrived.time_ms, arrived.value)
     start: Float64 = np.interp(grid - step, arrived.time_ms, arrived.value)
@@ -171,7 +171,7 @@ def _goodput(arrived: Series, grid: Int64) -> Values:
 
 
 def _combined(every: list[Values], how: str) -> Values:
-    """Sum, average or Jain's index, at each instant, of the flows that are there."""
+    """Sum, average or Jain's index over the active flows at each instant."""
     found: Values = []
     for at in zip(*every, strict=True):
         present = [value for value in at if value is not None]
@@ -186,7 +186,7 @@ def _combined(every: list[Values], how: str) -> Values:
 
 
 def _records(columns: list[tuple[Series, str, float]], epoch_s: float) -> Records:
-    """One record an instant, with the keys that have a value there."""
+    """One record per instant, with the keys that have a value there."""
     found: dict[int, dict[str, float]] = {}
     for series, key, factor in columns:
         for at, value in zip(series.time_ms.tolist(), series.value.tolist(), strict=True):
@@ -195,7 +195,7 @@ def _records(columns: list[tuple[Series, str, float]], epoch_s: float) -> Record
 
 
 def _add_queue(data: _Data, plan: Plan, series: list[Series], grid: Int64, epoch_s: float) -> None:
-    """The bottleneck's queue as what flent's ``tc`` runner would have read; drops are those of each interval."""
+    """Add the bottleneck's queue as flent's ``tc`` runner would have read it; drops are counted per interval."""
     own = [each for each in series if each.label("role") == "bottleneck"]
     dropped = next((each for each in own if each.metric == _DROPPED), None)
     if not own:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What exports say of a flow: its path in words, when it left slow start and why, and its records."""
+"""Parts of exports that describe a flow: its path in words, when and why it left slow start, and its records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FlowExit:
 
 
 def plan_of(run: Run) -> Plan:
-    """Raises HowdahError for a run that cannot be exported."""
+    """The run's plan. Raises HowdahError for a run that cannot be exported."""
     where = str(run.directory.path)
     if run.plan is None:
         raise HowdahError(f"there is nothing to export: {run.problem}", where=where)
@@ -57,7 +57,7 @@ def flow_text(flow: Flow) -> str:
 
 
 def exit_of(run: Run, flow: Flow) -> FlowExit | None:
-    """None where the run saw none."""
+    """The exit of a flow, or None if the run recorded none."""
     rows = {row.metric: row.value for row in run.metrics if row.flow == flow.id}
     numbers = {row.metric: row.number for row in run.metrics if row.flow == flow.id}
     time_s = numbers.get("exit_time_s")
@@ -69,7 +69,7 @@ def exit_of(run: Run, flow: Flow) -> FlowExit | None:
 
 
 def start_ns(run: Run, flow: Flow) -> int:
-    """When the flow really began, from the epoch."""
+    """The flow's actual start, from the epoch; its planned start if the flow table lacks it."""
     table = run.table("flow")
     for row in table.to_pylist() if table is not None else []:
         if row["flow"] == flow.id and row["start_ns"] is not None:
@@ -78,7 +78,7 @@ def start_ns(run: Run, flow: Flow) -> int:
 
 
 def probed(run: Run) -> Iterator[tuple[Flow, pa.Table]]:
-    """Each TCP flow with its ACKs, in the order of time. Raises HowdahError where the run has none."""
+    """Yield each TCP flow with its ACKs in the order of time. Raises HowdahError if the run has none."""
     plan = plan_of(run)
     table = run.table("tcp_probe")
     if table is None:

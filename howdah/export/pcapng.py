@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The captures of a run as one pcapng file: each capture an interface, with comments that name path, flow and exit.
+"""The captures of a run as one pcapng file: each capture is an interface; comments name path, flow and exit.
 
-A flow's first packet at each interface says which flow it is and over which path; the first new segment that the sender
-sent after the exit says when and why it left slow start. It is found by its sequence number, so that it is the same
-packet at every interface.
+A flow's first packet at each interface names the flow and its path; the first new segment that the sender sent after
+the exit says when and why it left slow start. It is identified by its sequence number, so that it is the same packet at
+every interface.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Ends = tuple[bytes, int, bytes, int]
 
 @dataclass(frozen=True)
 class _Clock:
-    """The guest's clock of the day is its own; every export puts the epoch at the time when the run was made."""
+    """Converts the guest's time of day, which is its own, so that the epoch is at the time when the run was made."""
 
     captures: CaptureClock
     epoch_monotonic_ns: int
@@ -54,7 +54,7 @@ class _Clock:
 
 @dataclass(frozen=True)
 class _CaptureFile:
-    """A file of tcpdump, at ``node:interface``."""
+    """A tcpdump file, captured at ``place`` (node:interface)."""
 
     place: str
     file: Path
@@ -63,7 +63,7 @@ class _CaptureFile:
     clock: _Clock | None
 
     def packets(self, number: int) -> Iterator[tuple[int, int, int, bytes]]:
-        """Time (ns since 1970), the capture's number, length on the wire, and what there is of each packet."""
+        """Yield time (ns since 1970), the capture's number, wire length, and the captured bytes of each packet."""
         with open_raw(self.file) as opened:
             opened.read(_PCAP.size)
             while len(head := opened.read(_PACKET.size)) == _PACKET.size:
@@ -77,7 +77,7 @@ class _CaptureFile:
 
 @dataclass
 class _Unsaid:
-    """What is still to be said of a flow at one interface; ``base`` is the sequence number of its first data byte."""
+    """Which comments a flow still needs at one interface; ``base`` is the sequence number of its first data byte."""
 
     flow: Flow
     leaves: FlowExit | None
@@ -134,7 +134,7 @@ def _captures(run: Run, plan: Plan) -> list[_CaptureFile]:
 
 
 def _clock(run: Run, folder: Path) -> _Clock | None:
-    """Of the kernel whose raw files are in a folder; None where it did not say what its clocks were."""
+    """The clock of the kernel whose raw files are in a folder; None if it did not record its clocks."""
     captures = read_clock(folder)
     try:
         epoch_ns = int(read_raw_json(folder / "agent.json")["epoch_monotonic_ns"])
@@ -154,7 +154,7 @@ def _write_packets(run: Run, plan: Plan, captures: list[_CaptureFile], out: Bina
 
 
 def _flows(run: Run, plan: Plan) -> dict[Ends, _Unsaid]:
-    """Flows by the addresses and ports of their data."""
+    """The flows by the addresses and ports of their data."""
     agent = agent_or_empty(run.directory)
     after = _sent_at_exit(run)
     found = {}
@@ -166,7 +166,7 @@ def _flows(run: Run, plan: Plan) -> dict[Ends, _Unsaid]:
 
 
 def _sent_at_exit(run: Run) -> dict[int, int]:
-    """Bytes that each flow had sent when it left slow start."""
+    """The number of bytes that each flow had sent when it left slow start, by flow id."""
     found = {}
     try:
         flows = list(probed(run))
@@ -187,7 +187,7 @@ def _packed(address: str) -> bytes:
 
 
 def _comment(told: dict[Ends, _Unsaid], data: bytes, path: str) -> str | None:
-    """What is to be said of an Ethernet frame."""
+    """The comment for an Ethernet frame, or None."""
     if len(data) < ETHERNET_BYTES + IPV4_BYTES or int.from_bytes(data[12:14], "big") != _IPV4:
         return None
     header = (data[ETHERNET_BYTES] & 15) * 4

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A TCP flow as qlog (draft-ietf-quic-qlog-main-schema, version 0.3, JSON text sequences), for tools such as qvis.
 
-The events are those of QUIC's recovery: ``recovery:metrics_updated`` with the window, the round-trip time and the bytes
-in flight, and ``recovery:congestion_state_updated`` where the flow leaves slow start. Times are milliseconds from the
-epoch of the run.
+It uses the events of QUIC's recovery: ``recovery:metrics_updated`` with cwnd, round-trip time and bytes in flight, and
+``recovery:congestion_state_updated`` where the flow leaves slow start. Times are in milliseconds from the epoch of the
+run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RECORD = "\x1e"  # before each text of a sequence (RFC 7464)
 
 
 def write_qlog(run: Run, directory: Path) -> list[Path]:
-    """One file for each TCP flow. Raises HowdahError for a run without tables, or without ACKs."""
+    """Write one file for each TCP flow. Raises HowdahError for a run without tables or without ACKs."""
     plan = plan_of(run)
     written = []
     for flow, rows in probed(run):
@@ -74,7 +74,7 @@ def _head(run: Run, plan: Plan, flow: Flow) -> object:
 
 
 def _metrics(rows: pa.Table, mss_bytes: int) -> Iterator[_RecoveryEvent]:
-    """Only what has changed since the last event is in the next one, as the schema has it."""
+    """Yield events with only the values that changed since the last event, as the schema requires."""
     names = ("time_ns", "cwnd_packets", "ssthresh_packets", "srtt_us", "snd_nxt_bytes", "snd_una_bytes")
     columns = [rows[name].to_pylist() for name in names]
     told: dict[str, str | float] = {}

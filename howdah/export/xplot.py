@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time-sequence graphs in the format of xplot, drawn as tcptrace draws them: what was sent, acknowledged and allowed.
+"""Time-sequence graphs for xplot, drawn as by tcptrace: bytes sent, acknowledged and allowed by the receive window.
 
-They come from the records of ACKs: a sender's state whenever an ACK arrives. What was sent since the last one is one
-line; retransmissions are not in these records (docs/export.md).
+They are made from the records of ACKs, which have the sender's state at each ACK. Everything sent since the last ACK is
+one line; retransmissions are not in these records (docs/export.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def write_xplot(run: Run, directory: Path) -> list[Path]:
-    """One file for each TCP flow. Raises HowdahError for a run without tables, or without ACKs."""
+    """Write one file for each TCP flow. Raises HowdahError for a run without tables or without ACKs."""
     plan = plan_of(run)
     written = []
     for flow, rows in probed(run):
@@ -62,7 +62,7 @@ def _column(rows: pa.Table, name: str) -> Integers:
 
 
 def _stairs(time: list[str], values: Integers) -> list[str]:
-    """A line that keeps its value until the next one; rows without a change need none."""
+    """Lines of a step curve that holds each value until the next one; rows without a change need none."""
     turns = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist()] if values.size else []
     lines = []
     for here, there in zip(turns, [*turns[1:], values.size - 1], strict=True):

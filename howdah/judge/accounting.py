@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every packet is accounted for: sent minus received is what known places dropped."""
+"""Account for every packet: packets sent minus packets received must equal the drops that queues and interfaces
+counted."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from howdah.record.account import CounterState, Queue
 from howdah.record.raw import read_raw_json
 from howdah.record.verdict import ACCOUNTING, Check
 
-INGRESS = "ingress"  # parent of a queue of what arrives
+INGRESS = "ingress"  # parent of a queue for arriving packets
 
-# What is counted from the flows' beginning on; CHOKe's causes and others are judged from the queue's.
+# Counters that are compared from the flows' beginning on; others, such as CHOKe's causes, from the queue's.
 _GROWING = ("packets", "bytes", "drops", "marked", "step_marks")
 
-# Counter of the host, and what it means for a measurement of TCP when it moves.
+# Counters of a host that must not move, each with the name of its check and the meaning of a growth.
 FORBIDDEN_COUNTERS = {
     "TcpExtTCPMemoryPressures": ("memory pressure", "TCP ran short of memory ({count} times): tcp_mem is too small"),
     "TcpExtPruneCalled": (
@@ -40,7 +41,7 @@ FORBIDDEN_COUNTERS = {
 class Snapshots:
     """accounting.json: the counters before the flows and after the network fell silent.
 
-    Methods raise KeyError for what it lacks.
+    Methods raise KeyError for a missing counter.
     """
 
     before: CounterState
@@ -53,7 +54,7 @@ class Snapshots:
         return value(self.after) - value(self.before)
 
     def qdiscs(self, node: str, interface: str) -> list[Queue]:
-        """What each queue of an interface counted in between, with kind and handle."""
+        """Return each queue of an interface, with its kind, its handle and what it counted between the snapshots."""
         old = {item["handle"]: item for item in self._queues(self.before, node, interface)}
         found = []
         for item in self._queues(self.after, node, interface):
@@ -67,24 +68,24 @@ class Snapshots:
         return [item for item in state["nodes"][node]["qdiscs"] if item["interface"] == interface]
 
     def queue_drops(self, node: str, interface: str) -> int:
-        """Packets that the queues of an interface dropped on their way out; a class-based parent counts its children's
-        drops again."""
+        """Return the packets that the egress queues of an interface dropped. A class-based parent counts its children's
+        drops again, so the larger of both sums is taken."""
         queues = [item for item in self.qdiscs(node, interface) if item["parent"] != INGRESS]
         root = sum(item["drops"] for item in queues if item["parent"] == "root")
         below = sum(item["drops"] for item in queues if item["parent"] != "root")
         return int(max(root, below))
 
     def hop_counts(self, node: str, interface: str, *names: str) -> int:
-        """What a middlebox behind the delay line of an interface counted; 0 without one."""
+        """Return the sum of some counters of the middlebox on an interface; 0 without one."""
         hops = [item for item in self.qdiscs(node, interface) if item["kind"] == MiddleHop.kind]
         return sum(int(item[name]) for item in hops for name in names)
 
     def policed(self, node: str, interface: str) -> int:
-        """Packets that a filter dropped on their way out, before the queues."""
+        """Return the packets that an egress filter dropped before the queues."""
         return sum(item["drops"] for item in self.qdiscs(node, interface) if item["kind"] == Clsact.kind)
 
     def counter(self, name: str) -> dict[str, int]:
-        """Growth of a MIB counter on every node that has it."""
+        """Return the growth of a MIB counter on every node that has it."""
         old, new = (state.get("netstat", {}) for state in (self.before, self.after))
         return {
             node: int(values[name]) - int(old.get(node, {}).get(name, 0))
@@ -98,7 +99,7 @@ class Snapshots:
 
 
 def read_snapshots(raw: Path) -> Snapshots | None:
-    """accounting.json; None if it is missing or no whole one."""
+    """Read accounting.json. Return None if it is missing or incomplete."""
     try:
         found = read_raw_json(raw / "accounting.json")
         return Snapshots(found["before"], found["after"])
@@ -107,7 +108,7 @@ def read_snapshots(raw: Path) -> Snapshots | None:
 
 
 def accounting_checks(plan: Plan, state: Snapshots | None, tolerance: Tolerance) -> list[Check]:
-    """``state`` is None if accounting.json is missing."""
+    """Return all accounting checks. ``state`` is None if accounting.json is missing."""
     if state is None:
         return [Check("accounting", ACCOUNTING, False, "accounting.json is missing: packets were not counted")]
     made: list[Callable[[], list[Check]]] = [
@@ -130,37 +131,37 @@ def accounting_checks(plan: Plan, state: Snapshots | None, tolerance: Tolerance)
     return checks
 
 
-def _ways(plan: Plan, direction: str) -> list[list[LinkHop]]:
+def _routes(plan: Plan, direction: str) -> list[list[LinkHop]]:
     pairs = dict.fromkeys(flow.ends for flow in plan.flows)
     return [way(plan, *(pair if direction == "forward" else pair[::-1])) for pair in pairs]
 
 
 def balance(plan: Plan, state: Snapshots, direction: str) -> Check:
-    """Packets that left their hosts minus packets that reached the hosts at the other end, per direction.
+    """Compare packets that left their hosts in one direction with those that reached the hosts at the other end.
 
-    All must be found in the drop counters of queues and interfaces on the way. Every host sends and receives in one
-    direction only, and interfaces carry nothing else.
+    The drop counters of queues and interfaces on the path must explain the whole difference. Every host sends and
+    receives in one direction only, and interfaces carry nothing else.
     """
     name = f"packets {direction}"
-    ways = _ways(plan, direction)
-    if not all(ways):
+    routes = _routes(plan, direction)
+    if not all(routes):
         return Check(name, ACCOUNTING, False, "the plan's network does not connect the hosts of a flow")
-    first = {(hops[0].node, hops[0].interface) for hops in ways}
-    last = {(hops[-1].to_node, hops[-1].to_interface) for hops in ways}
-    hops_used = dict.fromkeys(hop for hops in ways for hop in hops)
+    first = {(hops[0].node, hops[0].interface) for hops in routes}
+    last = {(hops[-1].to_node, hops[-1].to_interface) for hops in routes}
+    hops_used = dict.fromkeys(hop for hops in routes for hop in hops)
     sent = sum(state.interface(*end, "tx_packets") for end in first)
     received = sum(state.interface(*end, "rx_packets") for end in last)
-    counted = [place for hop in hops_used for place in _drops(state, hop, (hop.node, hop.interface) in first)]
-    places = {place: count for place, count in counted if count}
+    drops = [place for hop in hops_used for place in _drops(state, hop, (hop.node, hop.interface) in first)]
+    places = {place: count for place, count in drops if count}
     known = sum(places.values())
-    twice = sum(state.hop_counts(hop.node, hop.interface, "duplicated") for hop in hops_used)
-    back = {hop for hops in _ways(plan, "reverse" if direction == "forward" else "forward") for hop in hops}
+    duplicated = sum(state.hop_counts(hop.node, hop.interface, "duplicated") for hop in hops_used)
+    back = {hop for hops in _routes(plan, "reverse" if direction == "forward" else "forward") for hop in hops}
     answers = sum(state.hop_counts(hop.node, hop.interface, "answered") for hop in back)
-    missing = sent + twice + answers - received - known
-    told = ", ".join(f"{count} at {place}" for place, count in places.items()) or "none at any known place"
-    message = f"{direction}: {sent} packets sent, {received} received, {told}"
-    if twice or answers:
-        message += f", {twice} received twice, {answers} answers of a hop"
+    missing = sent + duplicated + answers - received - known
+    drops_text = ", ".join(f"{count} at {place}" for place, count in places.items()) or "none at any known place"
+    message = f"{direction}: {sent} packets sent, {received} received, {drops_text}"
+    if duplicated or answers:
+        message += f", {duplicated} received twice, {answers} answers of a hop"
     if missing > 0:
         message += f"; the path drops {missing} packets that no queue admits to"
     elif missing < 0:
@@ -169,9 +170,9 @@ def balance(plan: Plan, state: Snapshots, direction: str) -> Check:
 
 
 def _drops(state: Snapshots, hop: LinkHop, first: bool) -> list[tuple[str, int]]:
-    """Where one hop can drop, and how many packets it did.
+    """Return each place where one hop can drop packets, and how many it dropped.
 
-    A host's own queue and transmit drops come before its count of packets sent.
+    A host's own queue and transmit drops precede its count of packets sent.
     """
     near, far = (hop.node, hop.interface), (hop.to_node, hop.to_interface)
     refused = state.interface(*far, "rx_dropped") + state.interface(*far, "rx_errors")
@@ -184,19 +185,19 @@ def _drops(state: Snapshots, hop: LinkHop, first: bool) -> list[tuple[str, int]]
 
 
 def policed(plan: Plan, state: Snapshots) -> list[Check]:
-    """What came to the policer less what it dropped is what came to the queue behind it: the filter's counters against
-    those of the rate limit."""
+    """Check that packets offered to the policer minus its drops reached the queue behind it, by the counters of filter
+    and rate limit."""
     if plan.path.policer is None:
         return []
     place = plan.calibration.bottleneck[:2]
     queues = state.qdiscs(*place)
     offered = sum(item["packets"] for item in queues if item["kind"] == Clsact.kind)
     dropped = state.policed(*place)
-    came = sum(item["packets"] + item["drops"] for item in queues if item["parent"] == "root")
-    missing = offered - dropped - came
-    message = f"the policer dropped {dropped} of {offered} packets, and {came} came to the queue behind it"
+    arrived = sum(item["packets"] + item["drops"] for item in queues if item["parent"] == "root")
+    missing = offered - dropped - arrived
+    message = f"the policer dropped {dropped} of {offered} packets, and {arrived} came to the queue behind it"
     message += f"; {abs(missing)} packets {'are missing' if missing > 0 else 'passed it by'}" if missing else ""
-    return [Check("policer", ACCOUNTING, not missing, message, offered - dropped, came, 0, "packets")]
+    return [Check("policer", ACCOUNTING, not missing, message, offered - dropped, arrived, 0, "packets")]
 
 
 def _softnet(state: Snapshots) -> Check:
@@ -211,17 +212,17 @@ def _softnet(state: Snapshots) -> Check:
 
 
 def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Check]:
-    """A delay line drops what the path's loss asks for, and no more; else its limit is too small."""
+    """Check that a delay line drops what random loss explains. More drops mean that its limit is too small."""
     checks = []
-    forward = {(hop.node, hop.interface) for hops in _ways(plan, "forward") for hop in hops}
+    forward = {(hop.node, hop.interface) for hops in _routes(plan, "forward") for hop in hops}
     for node, interface, handle in (queue.place for queue in plan.queues if queue.kind == Netem.kind):
         loss = plan.path.losses(ahead=(node, interface) in forward)
         if loss.steps or (plan.path.delay_limit_packets is not None and (node, interface) in forward):
-            continue  # judged by its schedule or its limit, howdah/judge/loss.py and room.py
+            continue  # checked by schedule or limit in howdah/judge/loss.py and room.py
         for item in state.qdiscs(node, interface):
             if item["handle"] != handle:
                 continue
-            # A delay line counts as its own what the hop below it drops, and what that lets pass twice.
+            # A delay line also counts the drops and the duplicates of the hop below it.
             drops = item["drops"] - state.hop_counts(node, interface, "drops")
             offered = item["packets"] + item["drops"] - state.hop_counts(node, interface, "duplicated")
             mean = loss.ratio * offered
@@ -237,13 +238,13 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
 
 
 def _sender_queues(plan: Plan, state: Snapshots) -> Check:
-    """A drop in the sender's own queue is congestion the path did not make. Those that the plan has are judged apart
-    (howdah/judge/room.py)."""
+    """Check that hosts' own queues dropped nothing: that is congestion the path did not cause. Sender queues in the
+    plan have checks of their own (howdah/judge/room.py)."""
     apart = {(each.node, each.interface) for each in host_queues(plan)}
     dropped = {
         f"{hops[0].node}:{hops[0].interface}": state.queue_drops(hops[0].node, hops[0].interface)
         for direction in ("forward", "reverse")
-        for hops in _ways(plan, direction)
+        for hops in _routes(plan, direction)
         if hops and (hops[0].node, hops[0].interface) not in apart
     }
     places = ", ".join(place for place, count in dropped.items() if count)
@@ -268,27 +269,28 @@ def _counters(state: Snapshots) -> list[Check]:
 
 
 def _causes(state: Snapshots) -> list[Check]:
-    """Every drop of a CHOKe queue has a cause; one that matched took a packet of the queue with it."""
+    """Check that the causes explain all drops of a CHOKe queue. A match drops two packets: the arriving one and one in
+    the queue."""
     checks = []
     for node, values in state.after["nodes"].items():
         for item in values["qdiscs"]:
             if "matched" not in item:
                 continue
-            told = item["early"] + item["pdrop"] + item["other"] + 2 * item["matched"]
+            explained = item["early"] + item["pdrop"] + item["other"] + 2 * item["matched"]
             message = (
                 f"CHOKe at {node}:{item['interface']} dropped {item['drops']} packets: {item['early']} early, "
                 f"{item['pdrop']} when it was full, {item['matched']} with one of their flow that was queued"
             )
-            missing = item["drops"] - told
+            missing = item["drops"] - explained
             if missing:
                 message += f"; {abs(missing)} packets {'have no cause' if missing > 0 else 'more than it dropped'}"
             label = f"drop causes {node}:{item['interface']}"
-            checks.append(Check(label, ACCOUNTING, not missing, message, item["drops"], told, 0, "packets"))
+            checks.append(Check(label, ACCOUNTING, not missing, message, item["drops"], explained, 0, "packets"))
     return checks
 
 
 def _silence(state: Snapshots) -> Check:
-    """Nothing was left in any queue when the second snapshot was taken; otherwise the balance means nothing."""
+    """Check that all queues were empty at the second snapshot; otherwise the balance proves nothing."""
     left = {
         f"{node}:{item['interface']}": int(item["backlog_packets"])
         for node, values in state.after["nodes"].items()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the sources that report one thing agree: per-ACK trace, tcp_info, the host's counters, the receiver.
+"""Check that sources which report the same fact agree: per-ACK trace, tcp_info, the host's counters, the receiver.
 
-Each of them can be wrong alone: the trace knows no ACK of a socket that has sent a FIN, a reading is late, a counter is
-a whole host's. A disagreement beyond what the times of the readings explain is one of facts, and nobody knows which of
-the measures it touches.
+Each source has limits: the trace has no ACK of a socket that has sent a FIN, a reading is late, a counter covers a
+whole host. A difference that the times of the readings do not explain means that one source is wrong, and it is unknown
+which measures that affects.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ from howdah.plan.plan import Flow
 from howdah.record.verdict import COLLECTION, Check
 
 _MOST_NAMED = 3
-_HANDSHAKE = 2  # tcpi_bytes_acked counts the SYN of the end that opened, and the FIN
-_DELAYED_ACK_NS = 200_000_000  # the longest that receivers wait with it
+_HANDSHAKE = 2  # bytes: tcpi_bytes_acked counts the opener's SYN, and the FIN
+_DELAYED_ACK_NS = 200_000_000  # the longest delay of an ACK by receivers
 _TRAIN, _DELAY = "TcpExtTCPHystartTrain", "TcpExtTCPHystartDelay"
 
 
 @dataclass(frozen=True)
-class _Both:
-    """A flow with records and readings. A reading lies somewhere between its neighbours: what the trace says from the
-    one before to the one after, and in the first record behind, is what it may have seen."""
+class _TwoSources:
+    """A flow with trace records and tcp_info readings. A reading was taken between the times of its neighbours, so it
+    may have seen any record from the previous reading to the next one, and the record after that."""
 
     trace: FlowTrace
     info: Samples
 
     @property
     def first(self) -> Integers:
-        """Of each reading, the first record that may be what it saw."""
+        """For each reading, the index of the first record that it may have seen."""
         before = np.concatenate([self.info.time_ns[:1], self.info.time_ns[:-1]])
         found: Integers = np.searchsorted(self.trace.time_ns, before, side="left").astype(np.int64)
         return np.maximum(found - 1, 0)
 
     @property
     def last(self) -> Integers:
-        """Of each reading, the last record that may be what it saw."""
+        """For each reading, the index of the last record that it may have seen."""
         after = np.concatenate([self.info.time_ns[1:], self.info.time_ns[-1:]])
         found: Integers = np.searchsorted(self.trace.time_ns, after, side="right").astype(np.int64)
         return np.minimum(found + 1, len(self.trace) - 1)
 
     @property
-    def told(self) -> list[int]:
-        """Readings of an established connection between the trace's first record and its last.
+    def comparable(self) -> list[int]:
+        """Readings of an established connection between the trace's first and last record.
 
-        What a timer did before the first ACK, and what the last one did, is in no record.
+        Effects of timers before the first ACK, and of the last ACK, are in no record.
         """
         times = self.info.time_ns
         known = (self.info["state"] == TCP_ESTABLISHED) & (times >= self.trace.time_ns[0])
@@ -60,21 +60,23 @@ class _Both:
 
 
 def agreement_checks(data: Measured) -> list[Check]:
-    """Checks of the kernel's TCP flows, for what was collected of them."""
+    """Return the checks of the kernel's TCP flows, for the sources that were collected."""
     collect = data.plan.collect
     if not collect.tcp_probe:
         return []
     traces = [trace for trace in data.traces if _is_kernels(trace.flow) and len(trace)]
     checks = [_all_agree("bytes of trace and receiver", _bytes(data, traces), "the receiver got what was acknowledged")]
     if collect.tcp_info_us is not None:
-        both = [_Both(trace, data.info[trace.flow.id]) for trace in traces if data.info[trace.flow.id].has("state")]
+        both = [
+            _TwoSources(trace, data.info[trace.flow.id]) for trace in traces if data.info[trace.flow.id].has("state")
+        ]
         for name, what, good in _COMPARED:
             found = (said for each in both if (said := what(each)) is not None)
             checks.append(_all_agree(name, found, good))
     for host in dict.fromkeys(trace.flow.sender for trace in traces):
         flows = [trace for trace in data.traces if trace.flow.sender == host and trace.flow.is_tcp]
         if all(_is_kernels(trace.flow) and not trace.flow.kind.opens_others for trace in flows):
-            checks += _host(data, host, flows)
+            checks += _host_checks(data, host, flows)
     return checks
 
 
@@ -90,12 +92,12 @@ def _all_agree(name: str, found: Iterator[str], good: str) -> Check:
 
 
 def _bytes(data: Measured, traces: list[FlowTrace]) -> Iterator[str]:
-    """Nothing is acknowledged that its receiver does not have; and of a flow of fixed size, everything is."""
+    """Report flows with more bytes acknowledged than received, or, for a flow of fixed size, fewer."""
     rows = {row["flow"]: row for row in data.flows.to_pylist()}
     for trace in traces:
         row = rows.get(trace.flow.id, {})
         received = row.get("bytes_received_bytes")
-        # iperf3 stops counting at its receiver before everything has come; programs' receivers are not asked.
+        # iperf3's receiver stops counting before everything has arrived; programs' receivers report nothing.
         if not row.get("complete") or received is None or not trace.flow.kind.single:
             continue
         label, acknowledged = trace.flow.title, int(trace.una_after[-1])
@@ -109,128 +111,133 @@ def _bytes(data: Measured, traces: list[FlowTrace]) -> Iterator[str]:
 
 
 def _ended_in_time(trace: FlowTrace) -> bool:
-    """Whether its receiver had all of a flow of fixed size so early that the last ACK, be it delayed, was traced."""
+    """Return whether a flow's receiver had all data early enough that even a delayed last ACK was traced."""
     if trace.received_ns is None:
         return False
     return trace.received_ns + int(trace.window_ns[-1]) + _DELAYED_ACK_NS < trace.flow.stop_us * 1000
 
 
-def _acknowledged(each: _Both) -> str | None:
-    """``tcpi_bytes_acked`` against the trace's ``snd_una``."""
+def _acknowledged(each: _TwoSources) -> str | None:
+    """Compare ``tcpi_bytes_acked`` with the trace's ``snd_una``."""
     if not each.info.has("bytes_acked_bytes"):
         return None
-    una, told, most_una = each.trace.una_after, each.info["bytes_acked_bytes"], each.trace.una_after.copy()
-    if each.trace.acknowledged_bytes is None:  # what the last ACK acknowledged is in no record; it was sent before
+    una, reported, most_una = each.trace.una_after, each.info["bytes_acked_bytes"], each.trace.una_after.copy()
+    if each.trace.acknowledged_bytes is None:  # no record has the bytes of the last ACK
         most_una[-1] = each.trace.snd_nxt[-1]
     first, last = each.first, each.last
-    for reading in each.told:
+    for reading in each.comparable:
         least, most = int(una[first[reading]]), int(most_una[last[reading]])
         if first[reading] == 0:
             least = 0
-        if not least <= told[reading] <= most + _HANDSHAKE:
+        if not least <= reported[reading] <= most + _HANDSHAKE:
             at = each.info.time_ns[reading] / 1e9
             return (
-                f"{each.trace.flow.title} at {at:.6f} s: tcp_info has {told[reading]} bytes acknowledged, "
+                f"{each.trace.flow.title} at {at:.6f} s: tcp_info has {reported[reading]} bytes acknowledged, "
                 f"tcp_probe around it {least} to {most}"
             )
     return None
 
 
-def _windows(each: _Both) -> str | None:
-    """``tcpi_snd_cwnd`` against the windows of the trace.
+def _windows(each: _TwoSources) -> str | None:
+    """Compare ``tcpi_snd_cwnd`` with the windows of the trace.
 
-    What an ACK made of the window is in no record where a timer cut it before the next one came. So a reading may be
-    above the windows of the trace where these fall.
+    If a timer cuts the window before the next ACK, no record has the window after the previous ACK. So a reading may
+    exceed the windows of the trace where these fall.
     """
-    window, told = each.trace.cwnd, each.info["cwnd_packets"]
+    window, reported = each.trace.cwnd, each.info["cwnd_packets"]
     added = np.diff(each.trace.snd_una, prepend=0) // each.trace.mss_bytes + 1
     first, last = each.first, each.last
-    for reading in each.told:
+    for reading in each.comparable:
         around = slice(int(first[reading]), int(last[reading]) + 1)
         least, most = int(window[around].min()), int(window[around].max())
         falls = bool((np.diff(window[around]) < 0).any())
-        if told[reading] < least or (told[reading] > most + int(added[around].max()) and not falls):
+        if reported[reading] < least or (reported[reading] > most + int(added[around].max()) and not falls):
             at = each.info.time_ns[reading] / 1e9
             return (
-                f"{each.trace.flow.title} at {at:.6f} s: tcp_info has a window of {told[reading]} packets, "
+                f"{each.trace.flow.title} at {at:.6f} s: tcp_info has a window of {reported[reading]} packets, "
                 f"tcp_probe around it {least} to {most}"
             )
     return None
 
 
-def _thresholds(each: _Both) -> str | None:
-    """Whether ssthresh is infinite, which an exit from slow start ends: ``tcpi_snd_ssthresh`` against the trace."""
-    finite, told = np.isfinite(each.trace.ssthresh), each.info["ssthresh_packets"] != MISSING
+def _thresholds(each: _TwoSources) -> str | None:
+    """Compare whether ssthresh is infinite in ``tcpi_snd_ssthresh`` and in the trace: an exit from slow start makes it
+    finite."""
+    finite, reported = np.isfinite(each.trace.ssthresh), each.info["ssthresh_packets"] != MISSING
     first, last = each.first, each.last
-    for reading in each.told:
+    for reading in each.comparable:
         around = finite[int(first[reading]) : int(last[reading]) + 1]
-        if bool(told[reading]) not in around:
+        if bool(reported[reading]) not in around:
             at = each.info.time_ns[reading] / 1e9
-            is_, was = ("finite", "infinite") if told[reading] else ("infinite", "finite")
+            is_, was = ("finite", "infinite") if reported[reading] else ("infinite", "finite")
             return (
                 f"{each.trace.flow.title} at {at:.6f} s: ssthresh is {is_} in tcp_info "
-                f"({told_ssthresh(each.info, reading)}) and {was} in tcp_probe: only one of them shows an exit"
+                f"({ssthresh_text(each.info, reading)}) and {was} in tcp_probe: only one of them shows an exit"
             )
     return None
 
 
-def told_ssthresh(info: Samples, reading: int) -> str:
-    """What a reading has of it."""
+def ssthresh_text(info: Samples, reading: int) -> str:
+    """Return a reading's ssthresh in words."""
     value = int(info["ssthresh_packets"][reading])
     return "none" if value == MISSING else f"{value} packets"
 
 
-_COMPARED: tuple[tuple[str, Callable[[_Both], str | None], str], ...] = (
+_COMPARED: tuple[tuple[str, Callable[[_TwoSources], str | None], str], ...] = (
     ("bytes of trace and tcp_info", _acknowledged, "tcp_info has the bytes that the trace has"),
     ("windows of trace and tcp_info", _windows, "tcp_info has the windows that the trace has"),
     ("exits of trace and tcp_info", _thresholds, "tcp_info has a threshold where the trace has one"),
 )
 
 
-def _host(data: Measured, host: str, flows: list[FlowTrace]) -> Iterator[Check]:
-    """A host's counters against its flows together."""
-    # After its stop a flow without a size sends what its buffer holds, and nobody traces it.
+def _host_checks(data: Measured, host: str, flows: list[FlowTrace]) -> Iterator[Check]:
+    """Compare a host's counters with the sum over its flows."""
+    # After its stop, a flow without a size still sends its buffer, which is not traced.
     until = min((trace.stop_ns for trace in flows if trace.received_ns is None), default=None)
     moved = [_growth(data.counters.series(host, f"{name}Detect"), until) for name in (_TRAIN, _DELAY)]
     windows = [_growth(data.counters.series(host, f"{name}Cwnd"), until) for name in (_TRAIN, _DELAY)]
     if None not in moved:
-        yield _hystart(host, flows, sum(each or 0 for each in moved), sum(each or 0 for each in windows))
+        yield _hystart_check(host, flows, sum(each or 0 for each in moved), sum(each or 0 for each in windows))
     infos = [data.info[trace.flow.id] for trace in flows]
     counted = data.counters.total(host, "TcpRetransSegs")
     if counted is not None and all(info.has("total_retrans_packets") for info in infos):
-        told = sum(int(info["total_retrans_packets"].max()) for info in infos)
+        reported = sum(int(info["total_retrans_packets"].max()) for info in infos)
         good = "the host's counter has the retransmissions of its sockets"
-        bad = f"{host} counts {counted} retransmissions (TcpRetransSegs), tcp_info of its sockets {told}"
+        bad = f"{host} counts {counted} retransmissions (TcpRetransSegs), tcp_info of its sockets {reported}"
         name = f"retransmissions of counters and tcp_info, {host}"
-        yield Check(name, COLLECTION, told <= counted, good if told <= counted else bad, counted, told, 0, "packets")
+        yield Check(
+            name, COLLECTION, reported <= counted, good if reported <= counted else bad, counted, reported, 0, "packets"
+        )
 
 
 def _growth(series: CounterSeries | None, until_ns: int | None) -> int | None:
-    """From the first reading to the last one until then; None where the kernel has no such counter."""
+    """Return the growth from the first reading to the last one at or before ``until_ns``; None if the kernel lacks the
+    counter."""
     if series is None:
         return None
     inside = series.value if until_ns is None else series.value[series.time_ns <= until_ns]
     return int(inside[-1] - inside[0]) if inside.size else 0
 
 
-def _hystart(host: str, flows: list[FlowTrace], detections: int, windows: int) -> Check:
-    """Where HyStart counts an exit, a flow has one; of a single exit, at the window that it noted."""
+def _hystart_check(host: str, flows: list[FlowTrace], detections: int, windows: int) -> Check:
+    """Check that a flow left slow start if HyStart counted an exit, and for a single exit, that it did so at the window
+    that HyStart recorded."""
     name = f"HyStart's counters and the trace, {host}"
-    left = [trace for trace in flows if np.isfinite(trace.ssthresh).any()]
-    if detections and not left:
+    exited = [trace for trace in flows if np.isfinite(trace.ssthresh).any()]
+    if detections and not exited:
         what = f"{host} counts {detections} exits from slow start (TCPHystart…Detect, windows {windows} packets in all)"
         message = f"{what}, tcp_probe shows none: ssthresh stays infinite in every record"
         return Check(name, COLLECTION, False, message, detections, 0, 0, "exits")
-    if detections == 1 and not any(_has_exit_at(trace, windows) for trace in left):
+    if detections == 1 and not any(_has_exit_at(trace, windows) for trace in exited):
         message = f"{host} counts an exit at {windows} packets (TCPHystart…Cwnd), tcp_probe shows none at that window"
         return Check(name, COLLECTION, False, message, windows, None, 0, "packets")
     good = "the trace shows the exits that HyStart counted" if detections else "HyStart counted no exit"
-    return Check(name, COLLECTION, True, good, detections, len(left), None, "exits")
+    return Check(name, COLLECTION, True, good, detections, len(exited), None, "exits")
 
 
 def _has_exit_at(trace: FlowTrace, window: int) -> bool:
-    """Whether ssthresh became finite, or changed, while the window was there: HyStart notes it before the ACK adds, or
-    begins a recovery that sets another threshold and takes from it."""
+    """Return whether ssthresh became finite, or changed, at this window. HyStart records the window before the ACK
+    increases it, or before a recovery sets another threshold and reduces it."""
     before = np.concatenate([[np.inf], trace.ssthresh[:-1]])
     smaller = np.concatenate([trace.cwnd[:1], trace.cwnd[:-1]])
     changed = np.isfinite(trace.ssthresh) & (trace.ssthresh != before)

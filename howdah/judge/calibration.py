@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent measured before and after the flows, against the plan."""
+"""Compare what the agent measured before and after the flows with the plan."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 from howdah.record.calibration import CalibrationRecord, TargetDelays
 from howdah.record.verdict import Check
 
-_TRAIN_STEPS_US = 2 * 0.256  # a step of the virtual clock at each end of a train
-_LATE_US = 1.0  # a timer is later than what passes without one
+_TRAIN_STEPS_US = 2 * 0.256  # error of a train's span: a step of the virtual clock at each end
+_LATE_US = 1.0  # lateness of a frame that a timer sends
 
 
 def calibration_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
-    """Checks of calibration-before.json or -after.json; ``found`` is None when the file is missing or unreadable."""
+    """Return the checks of calibration-before.json or -after.json; ``found`` is None if it is missing or unreadable."""
     if not plan.calibration.enabled:
         return [Check("calibration", stage, None, "the plan asks for no calibration")]
     if found is None:
@@ -51,10 +51,11 @@ def calibration_checks(plan: Plan, stage: str, found: CalibrationRecord | None, 
 
 
 def _allowed_bits_per_second(plan: Plan, rate_bits_per_second: int, tolerance: Tolerance) -> float:
-    """How far a train's rate may be off: its share, and what a step of the clock is of the steady three quarters.
+    """Return the allowed error of a packet train's rate: a share of the rate, plus the error of the clock over the
+    train's steady part.
 
-    Of 500 frames at 400 Mbit/s the step is 0.005 %, at 10 Gbit/s 0.11 %. The shortest train has one frame that a timer
-    sent, and is off by how late that is.
+    With 500 frames a clock step is 0.005 % at 400 Mbit/s and 0.11 % at 10 Gbit/s. In the shortest trains a timer sends
+    one frame, and its lateness is added.
     """
     calibration = plan.calibration
     fits = train_packets(calibration.buffer_bytes, calibration.frame_bytes)
@@ -68,9 +69,10 @@ def _allowed_bits_per_second(plan: Plan, rate_bits_per_second: int, tolerance: T
 def _delays(
     target: CalibrationTarget, stage: str, item: TargetDelays | None, tolerance: Tolerance, early_us: int
 ) -> list[Check]:
-    """One-way delay of each direction: the least one may not exceed the base by more than the asked-for variation.
+    """Check the one-way delay of each direction: minimum and median may exceed the base only by the configured
+    variation.
 
-    Where the plan lets packets overtake, some forward probes are ``early_us`` early, and half of them are not.
+    Where the plan lets packets overtake, some forward probes arrive ``early_us`` early, but at least half do not.
     """
     checks = []
     for direction, delay_us, variation_us, early, ends in (
@@ -99,38 +101,39 @@ def _delays(
 
 
 def whole_nanoseconds(rate_bits_per_second: int, frame_bytes: int) -> float:
-    """The rate at which htb lets full frames pass: it charges each in whole nanoseconds (psched_l2t_ns), rounded down.
+    """Return the rate in bits per second at which htb sends full frames: it charges each in whole nanoseconds, rounded
+    down (psched_l2t_ns).
 
-    At 10 Gbit/s a frame of 1514 bytes takes 1211 ns instead of 1211.2, which makes a full buffer drain 0.017 % faster.
+    At 10 Gbit/s a frame of 1514 bytes takes 1211 ns instead of 1211.2, so a full buffer drains 0.017 % faster.
     """
     return frame_bytes * 8e9 / max(frame_bytes * 8_000_000_000 // rate_bits_per_second, 1)
 
 
 def _buffer(plan: Plan, stage: str, found: CalibrationRecord, tolerance: Tolerance) -> Check:
-    """Depth of the bottleneck's buffer, to half a frame on either side: a byte limit cannot be filled more closely. In
-    real time it is a frame.
+    """Check the depth of the bottleneck's buffer, to half a frame (a byte limit cannot be filled more closely), in real
+    time to a frame.
 
-    The agent turns the longest wait into bytes by the rate it measured. Where that rate is right but for the error of
-    its measurement (a packet train lasts milliseconds, a full buffer hundreds of them), the error is taken out again.
+    The agent converts the longest wait into bytes with the rate that it measured. If that rate is right within its
+    measurement error, the error is removed: a packet train lasts milliseconds, a full buffer hundreds of them.
     """
     expected = plan.calibration
     if expected.part_bytes is not None and not expected.buffer_unknown:
         return _part_of_buffer(expected.part_bytes, stage, found, expected)
     configured, half = expected.rate_bits_per_second, expected.frame_bytes / 2
-    filled = expected.buffer_bytes // expected.frame_bytes * expected.frame_bytes  # no part of a frame is taken
+    filled = expected.buffer_bytes // expected.frame_bytes * expected.frame_bytes  # whole frames only
     depth, rate = found.buffer_bytes, found.rate_bits_per_second
-    if depth is not None and found.format == 1:  # which added a whole frame to the wait
+    if depth is not None and found.format == 1:  # that format added a whole frame to the wait
         depth -= half
     if depth is not None and rate and abs(rate - configured) <= _allowed_bits_per_second(plan, configured, tolerance):
         drained = whole_nanoseconds(configured, expected.frame_bytes)
         depth = round((depth - half) * drained / rate + half)
     delivered = found.buffer_delivered_packets
     if depth is None and found.buffer_offered_bytes and delivered is not None:
-        # All that came waited or passed before it filled up: what was sent to fill the last of it found no room.
-        came = delivered * expected.frame_bytes
-        if came < filled:
-            message = f"the buffer of the bottleneck is too low: {came} bytes came of all that filled it"
-            return Check("buffer", stage, False, f"{message}, expected {filled}", filled, came, None, "bytes")
+        # Everything that arrived had waited or passed before the buffer filled up; the last frames found no room.
+        arrived = delivered * expected.frame_bytes
+        if arrived < filled:
+            message = f"the buffer of the bottleneck is too low: {arrived} bytes came of all that filled it"
+            return Check("buffer", stage, False, f"{message}, expected {filled}", filled, arrived, None, "bytes")
     step = math.ceil(tolerance.clock_step_us * configured / 8e6)
     return within(
         "buffer",
@@ -145,8 +148,8 @@ def _buffer(plan: Plan, stage: str, found: CalibrationRecord, tolerance: Toleran
 
 
 def _part_of_buffer(part_bytes: int, stage: str, found: CalibrationRecord, expected: Calibration) -> Check:
-    """A buffer that takes too long to fill must hold the part that is filled. That it ends where the plan says is the
-    word of its queue alone, which the check of the queues compares (howdah/judge/settings.py)."""
+    """Check that a buffer that takes too long to fill holds at least the part that was filled. Its full depth is known
+    only from the queue's own report, which the check of the queues compares (howdah/judge/settings.py)."""
     depth, dropped = found.buffer_bytes, found.buffer_dropped_packets or 0
     what = f"the buffer of the bottleneck, {part_bytes} of its {expected.buffer_bytes} bytes filled,"
     if depth is None and not dropped:
@@ -158,13 +161,15 @@ def _part_of_buffer(part_bytes: int, stage: str, found: CalibrationRecord, expec
 
 
 def _loss(plan: Plan, stage: str, found: CalibrationRecord, tolerance: Tolerance) -> Check:
-    """Packets lost on a path whose buffer does not overflow: none, or a binomial count of the configured ratio."""
+    """Check the probes lost on a path whose buffer does not overflow: a binomial count of the configured ratio, or
+    none."""
     sent, received = (found.loss.sent, found.loss.received) if found.loss is not None else (None, None)
     ahead, back = plan.path.losses(ahead=True), plan.path.losses(ahead=False)
     if not sent or received is None:
         return Check("loss", stage, False, "the loss of the path was not measured", ahead.ratio, None, None, "ratio")
     lost = sent - received
-    # As many probes go either way; the train goes forward, and with several machines it passes no delay line.
+    # Equal numbers of probes go in both directions. The train goes forward; with several machines it passes no delay
+    # line.
     probes_back = 0
     if back.ratio:
         probes_back = (sent - (0 if plan.traits.several_machines else found.rate_train_packets or 0)) // 2

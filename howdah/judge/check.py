@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes checks, and says how far a measurement may be from what the plan says: docs/calibration.md says why."""
+"""Constructors of checks, and the tolerances of measurements. docs/calibration.md explains the tolerances."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from howdah.plan.plan import Plan
 from howdah.record.verdict import Check
 
-MOST_TOLD = 10  # of the connections of a group that fail
+MOST_NAMED = 10  # the most failed connections of a group in a message
 
 
 def none_of(name: str, stage: str, count: int | None, unit: str, good: str, bad: str) -> Check:
-    """A count that must be zero; None means it is not known. ``bad`` may contain ``{count}``."""
+    """Return a check that a count is zero; None means that it is unknown. ``bad`` may contain ``{count}``."""
     if count is None:
         return Check(name, stage, None, f"{unit} were not counted", 0, None, 0, unit)
     ok = count == 0
     return Check(name, stage, ok, good if ok else bad.format(count=count), 0, count, 0, unit)
 
 
-def told_of_many(checks: list[Check]) -> str:
-    """What the first of many checks say that fail, and how many more fail; empty where none does."""
+def failure_summary(checks: list[Check]) -> str:
+    """Return the messages of the first MOST_NAMED failed checks and the number of others; empty if none."""
     wrong = [check.message for check in checks if check.ok is False]
-    more = f"; and {len(wrong) - MOST_TOLD} more" if len(wrong) > MOST_TOLD else ""
-    return ": " + "; ".join(wrong[:MOST_TOLD]) + more if wrong else ""
+    more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+    return ": " + "; ".join(wrong[:MOST_NAMED]) + more if wrong else ""
 
 
 def within(
@@ -36,7 +36,7 @@ def within(
     what: str,
     why: str = "",
 ) -> Check:
-    """A value within ``tolerance`` of what is expected; ``why`` says why it is missing."""
+    """Return a check that a value is within ``tolerance`` of ``expected``. ``why`` explains a missing value."""
     if measured is None:
         return Check(name, stage, None, f"{what} was not measured: {why or 'no data'}", expected, None, tolerance, unit)
     ok = abs(measured - expected) <= tolerance
@@ -47,13 +47,13 @@ def within(
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Shares are ratios of the expected value; the others are in the units of their names.
+    """Allowed errors. Shares are relative to the expected value; the others have the units in their names.
 
-    ``delay_us`` and ``delay_share`` add up; ``clock_us`` is how far an instant may be from the plan's,
-    ``clock_step_us`` how exactly an interval is known. ``buffer_frames`` is how far the depth of a buffer may be off,
-    beside that of a step: half a frame is what a byte limit leaves open. ``limited_share`` is how much of its busy time
-    a flow may be held back by windows or buffers nobody asked for, and ``deviations`` how many standard deviations
-    random loss may be away from its mean.
+    ``delay_us`` and ``delay_share`` add up. ``clock_us`` is the allowed error of an instant, ``clock_step_us`` the
+    precision of an interval. ``buffer_frames`` is the allowed error of a buffer's depth, beside that of a step; a byte
+    limit leaves half a frame open. ``limited_share`` is the share of its busy time for which windows or buffers that
+    nobody configured may limit a flow. ``deviations`` is the allowed number of standard deviations between random loss
+    and its mean.
     """
 
     rate_share: float
@@ -66,12 +66,12 @@ class Tolerance:
     deviations: float = 4.0
 
     def delay(self, delay_us: int) -> float:
-        """Of one delay, in microseconds."""
+        """Return the tolerance of a delay, in microseconds."""
         return self.delay_us + self.delay_share * delay_us
 
 
-# Virtual time has no scheduling noise: what remains is the clock's step of 256 ns, a timer's rounding, and the time a
-# probe or a frame itself takes on the wire.
+# Virtual time has no scheduling noise. What remains is the clock's step of 256 ns, the rounding of timers, and the time
+# that a probe or frame takes on the wire.
 VIRTUAL = Tolerance(
     rate_share=0.001, delay_us=20, delay_share=0.0001, clock_us=10_000, clock_step_us=1, buffer_frames=0.5
 )

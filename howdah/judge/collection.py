@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether everything that should have been recorded was, to the end of the run, and can be read: data that stop early
-look like data of a run that had stopped."""
+"""Check that everything was recorded until the end of the run and can be read: data that stop early look like data of a
+run that stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from howdah.ingest.capture import CAPTURES
 from howdah.ingest.source import IngestReport
 from howdah.judge.accounting import Snapshots
 from howdah.judge.check import none_of
-from howdah.judge.engine import WHY, Idle, excused
+from howdah.judge.engine import WHY, Idle, is_excused
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING
@@ -27,15 +27,16 @@ from howdah.record.raw import read_raw_text
 from howdah.record.verdict import COLLECTION, Check
 from howdah.registered import registered
 
-_GAP = 2.5  # intervals between two readings of a collector at which one is missing
+_GAP = 2.5  # intervals between two readings above which one is missing
 
 
 def collection_checks(
     plan: Plan, report: IngestReport, trace: TraceAccount | None, events: TraceAccount | None = None
 ) -> list[Check]:
-    """``trace`` is trace.json and ``events`` slow_start.json, None if missing.
+    """Return the checks of raw files and records. ``trace`` is trace.json and ``events`` slow_start.json, None if
+    missing.
 
-    A slow-start module reports events where it was loaded; without one there is no account of them and no check.
+    A slow-start module reports events only where it was loaded; without one there is no account of them and no check.
     """
     checks = [raw_files(report)]
     if plan.collect.tcp_probe:
@@ -49,7 +50,7 @@ def collection_checks(
 
 @dataclass(frozen=True)
 class _TracepointSource:
-    """A tracepoint's table and account, and what its records and checks are called."""
+    """A tracepoint: its table and account, and the names of its checks and of its records."""
 
     table: str
     account: str
@@ -74,7 +75,7 @@ def raw_files(report: IngestReport) -> Check:
     more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
     good = "every raw file was read to its end"
     bad = "raw data are damaged or missing: " + "; ".join(problems[:3]) + more
-    # Braces in a file's message are no place holders.
+    # Not with none_of(): braces in a file's message would be placeholders.
     return Check("raw files", COLLECTION, not problems, bad if problems else good, 0, len(problems), 0, "problems")
 
 
@@ -97,7 +98,7 @@ def _lost_records(source: _TracepointSource, report: IngestReport, account: Trac
 
 
 def _whole_trace(source: _TracepointSource, report: IngestReport, account: TraceAccount | None) -> Check:
-    """As many records were decoded as the kernel handed over."""
+    """Check that all records that the kernel handed over were decoded."""
     name = f"{source.check} records"
     if account is None or account.entries is None:
         return Check(name, COLLECTION, None, "the kernel's count of records is not known")
@@ -125,7 +126,7 @@ def _unknown_sockets(source: _TracepointSource, report: IngestReport) -> Check:
 
 
 def _event_names(report: IngestReport) -> Check:
-    """An event without a name is kept in the table; only its meaning is missing."""
+    """Check that every event has a name. An unknown event is still in the table; only its meaning is missing."""
     unknown = report.sources["slow_start"].counts.get("unknown_names", [])
     if not unknown:
         return Check("event names", COLLECTION, True, "every event and reason has a name", 0, 0, 0, "names")
@@ -134,7 +135,7 @@ def _event_names(report: IngestReport) -> Check:
 
 
 def _rows(plan: Plan, report: IngestReport) -> Check:
-    """Every collector that was switched on left something. In a black hole there may be no ACK to trace."""
+    """Check that every enabled collector recorded something. Through a black hole there may be no ACK to trace."""
     tcp = any(flow.is_tcp and flow.sender_stack is None for flow in plan.flows)
     hop = plan.path.middlebox
     hole = hop is not None and hop.mtu_bytes > 0 and not hop.answers
@@ -146,8 +147,8 @@ def _rows(plan: Plan, report: IngestReport) -> Check:
 
 
 def readers(plan: Plan) -> dict[str, Reader]:
-    """Of the collectors that read at an interval in a run of the plan, by table. Counters are read even if that is
-    off: once before and once after the flows."""
+    """Return the readers of the plan's periodic collectors by name. Counters are always read, at least before and after
+    the flows."""
     found: dict[str, Reader] = {}
     for name, each in registered().items():
         if name in plan.collect.intervals_us or name == "counters":
@@ -156,17 +157,16 @@ def readers(plan: Plan) -> dict[str, Reader]:
 
 
 def reading_gaps(name: str, interval_us: int | None, times_ns: list[int], idle: Idle | None = None) -> Check:
-    """No reading of a collector is missing: its times follow one another at the interval.
+    """Check that no reading of a collector is missing: consecutive times differ by the interval.
 
-    Those that came late because a processor of finite speed was busy pass with a message (``idle``:
-    howdah/judge/engine.py).
+    Readings that a busy processor of finite speed delayed pass with a message (``idle``: howdah/judge/engine.py).
     """
     label = f"{name} readings"
     if interval_us is None or len(times_ns) < 2:
         return Check(label, COLLECTION, None, f"{name} was not read twice", interval_us, None, None, "us")
     longest = max(after - before for before, after in itertools.pairwise(times_ns)) / 1000
     long = [pair for pair in itertools.pairwise(times_ns) if pair[1] - pair[0] > _GAP * interval_us * 1000]
-    ok = all(excused(idle, before + interval_us * 1000, after) for before, after in long)
+    ok = all(is_excused(idle, before + interval_us * 1000, after) for before, after in long)
     message = f"the longest time between two readings of {name} is {longest:.0f} us, the interval {interval_us} us"
     if long and ok:
         message += WHY
@@ -179,7 +179,7 @@ SOURCE = "qlog"
 
 
 def qlog_checks(plan: Plan, report: IngestReport) -> list[Check]:
-    """One for each flow that a QUIC stack made."""
+    """Return a check for each flow of a QUIC stack."""
     flows = [flow for flow in plan.flows if flow.quic is not None]
     if not flows:
         return []
@@ -189,7 +189,8 @@ def qlog_checks(plan: Plan, report: IngestReport) -> list[Check]:
 
 
 def _bytes(flow: Flow, account: dict[str, Any] | None) -> Check:
-    """UDP payload to the byte: coalesced packets share a datagram, so that only bytes can be compared."""
+    """Compare UDP payload in the qlog and in the capture, in bytes: coalesced packets share a datagram, so counts of
+    packets differ."""
     name = f"qlog flow {flow.id}"
     if account is None:
         return Check(name, COLLECTION, False, f"{flow.title} has no qlog that could be read", unit="bytes")
@@ -210,7 +211,7 @@ def _bytes(flow: Flow, account: dict[str, Any] | None) -> Check:
     return Check(name, COLLECTION, ok, message, captured, logged, padding, "bytes")
 
 
-_LATE = 2.5  # intervals by which the first reading may come after the start, and the last before the end, of a flow
+_LATE = 2.5  # intervals that the first reading may be after a flow's start, and the last before its end
 _IPV6_OFF = "ipv6.disable"
 _MOST_NAMED = 3
 
@@ -218,7 +219,7 @@ _MOST_NAMED = 3
 def coverage_checks(
     plan: Plan, report: IngestReport, data: Measured, raw: Path, state: Snapshots | None
 ) -> list[Check]:
-    """``state`` is accounting.json, None if it is missing."""
+    """Return the checks that data cover the whole run. ``state`` is accounting.json, None if it is missing."""
     checks = [*readings(plan, report)]
     if plan.collect.tcp_info_us is not None and plan.flows:
         checks.append(_tcp_info(data, plan.collect.tcp_info_us))
@@ -231,7 +232,7 @@ def coverage_checks(
 
 
 def readings(plan: Plan, report: IngestReport) -> Iterable[Check]:
-    """Collectors that read at an interval begin with the run and read once more when the network is silent."""
+    """Check that periodic collectors start with the run and read once more when the network is silent."""
     end_ns = plan.duration_us * 1000
     for name, reader in readers(plan).items():
         if not reader.whole_run or name not in report.sources:
@@ -252,14 +253,14 @@ def readings(plan: Plan, report: IngestReport) -> Iterable[Check]:
 
 
 def _tcp_info(data: Measured, interval_us: int) -> Check:
-    """Each flow that was there for some intervals was read from its beginning to its end."""
+    """Check that each flow longer than a few intervals was read from its beginning to its end."""
     late_ns = _LATE * interval_us * 1000
     short = []
     for trace in data.traces:
         times = data.info[trace.flow.id].time_ns
         begin_ns = trace.start_ns if trace.connected_ns is None else trace.connected_ns
         end_ns = min(trace.stop_ns, data.plan.duration_us * 1000)
-        if trace.flow.program is not None and len(trace):  # it closes its sockets when it likes
+        if trace.flow.program is not None and len(trace):  # a program may close its sockets at any time
             end_ns = min(end_ns, int(trace.time_ns[-1]))
         if end_ns - begin_ns <= 2 * late_ns or not (len(times) or len(trace)):
             continue
@@ -271,9 +272,9 @@ def _tcp_info(data: Measured, interval_us: int) -> Check:
 
 
 def trace_to_the_end(data: Measured) -> Check:
-    """The last ACK that tcp_info knows of is in the trace: the trace has records up to the reading before it, or later.
+    """Check that the trace has the last ACK that tcp_info reports: a record at or after the reading before that ACK.
 
-    Readings in other states than ESTABLISHED do not count, for which the tracepoint is not called.
+    Only readings in ESTABLISHED count: in other states the tracepoint is not called.
     """
     short = []
     for trace in data.traces:
@@ -296,7 +297,7 @@ def _all_of(name: str, short: list[int], good: str, bad: str) -> Check:
 
 
 def _ss(plan: Plan, raw: Path) -> Check:
-    """Both files are there, with a part for each host that has a flow."""
+    """Check that both outputs of ss exist and cover each host that has a flow."""
     hosts = {host for flow in plan.flows if flow.group is None for host in flow.ends}
     missing = []
     for name in ("ss-begin.txt", "ss-end.txt"):
@@ -304,8 +305,8 @@ def _ss(plan: Plan, raw: Path) -> Check:
             lines = read_raw_text(raw / name, errors="replace").splitlines()
         except OSError:
             lines = []
-        told = {line.split()[1] for line in lines if line.startswith("# ") and len(line.split()) == 3}
-        missing += [f"{name} of {host}" for host in sorted(hosts - told)]
+        covered = {line.split()[1] for line in lines if line.startswith("# ") and len(line.split()) == 3}
+        missing += [f"{name} of {host}" for host in sorted(hosts - covered)]
     message = "ss was asked at the beginning and at the end, on every host"
     if missing:
         message = f"there is no {', no '.join(missing[:_MOST_NAMED])}"
@@ -313,7 +314,7 @@ def _ss(plan: Plan, raw: Path) -> Check:
 
 
 def _captures(plan: Plan, report: IngestReport, state: Snapshots | None) -> Iterable[Check]:
-    """Every packet that the kernel handed to a capture is in its file, and so is every one the interface counted."""
+    """Check that a capture's file has every packet that the kernel handed to tcpdump and that the interface counted."""
     if not plan.collect.pcap:
         return
     source = report.sources.get(CAPTURES)
@@ -323,8 +324,8 @@ def _captures(plan: Plan, report: IngestReport, state: Snapshots | None) -> Iter
         if place not in captures:
             yield Check(label, COLLECTION, False, f"the packets of the capture at {place} were not counted")
             continue
-        yield _whole(label, captures[place])
-        passed = _passed(plan, place, state)
+        yield _capture_complete(label, captures[place])
+        passed = _packets_at_interface(plan, place, state)
         if passed is not None:
             in_file = captures[place]["in_file"]
             message = f"the capture has {in_file} packets, {passed} passed {place}"
@@ -332,7 +333,7 @@ def _captures(plan: Plan, report: IngestReport, state: Snapshots | None) -> Iter
             yield Check(f"{label} and interface", COLLECTION, in_file == passed, message, passed, in_file, 0, "packets")
 
 
-def _whole(label: str, capture: dict[str, Any]) -> Check:
+def _capture_complete(label: str, capture: dict[str, Any]) -> Check:
     captured, received, in_file = capture.get("captured"), capture.get("received"), capture["in_file"]
     dropped = (capture.get("dropped_by_kernel") or 0) + (capture.get("dropped_by_interface") or 0)
     if captured is None or received is None:
@@ -345,8 +346,9 @@ def _whole(label: str, capture: dict[str, Any]) -> Check:
     return Check(label, COLLECTION, ok, message, received, in_file, 0, "packets")
 
 
-def _passed(plan: Plan, place: str, state: Snapshots | None) -> int | None:
-    """Packets that passed the interface, both ways; None where it is not ours alone, or has others than IPv4."""
+def _packets_at_interface(plan: Plan, place: str, state: Snapshots | None) -> int | None:
+    """Return the packets that passed the interface in both directions; None if it also carries traffic of others, or
+    IPv6."""
     is_ours = plan.traits.virtual_clock
     if state is None or not is_ours or _IPV6_OFF not in plan.kernel_parameters:
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every connection is accounted for: planned, started, and finished, failed or unfinished at the end of the run.
+"""Account for every connection: planned, started, and finished, failed or unfinished at the end of the run.
 
-Agent and tables say it of themselves, so the kernel's own counters of connections that it opened, accepted, refused and
-reset stand against them.
+The agent and the tables report these numbers. They are compared with the kernel's own counters of connections opened,
+accepted, refused and reset.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from howdah.plan.plan import Flow, Plan
 from howdah.record.agent import AgentRecord, FlowRecord
 from howdah.record.verdict import ACCOUNTING, Check
 
-# Each counts a connection that was asked for and not there, or that the kernel gave up.
+# Counters of connections that were requested and not made, or that the kernel gave up.
 REFUSED = {
     "TcpExtListenOverflows": "queue of connections to accept was full",
     "TcpExtListenDrops": "SYN dropped by a listener",
@@ -28,15 +28,15 @@ REFUSED = {
     "TcpExtTCPAbortOnTimeout": "given up after retransmissions",
     "TcpExtTCPTimeWaitOverflow": "forgotten, too many in TIME_WAIT",
 }
-_RESET = ("TcpExtTCPAbortOnData", "TcpExtTCPAbortOnClose")  # what a socket that is closed early counts
+_RESET = ("TcpExtTCPAbortOnData", "TcpExtTCPAbortOnClose")  # counters of sockets closed early
 _OPENED, _ACCEPTED = "TcpActiveOpens", "TcpPassiveOpens"
 _NAMES = ("connections recorded", "connections ended", "connections opened", "connections refused")
 _MOST_NAMED = 3
 
 
 def connection_checks(plan: Plan, rows: list[int], agent: AgentRecord | None, state: Snapshots | None) -> list[Check]:
-    """Of a run with groups, or flows of a size, over TCP. ``rows`` are the flows of the table ``flow``, ``state`` is
-    accounting.json; None for what is missing."""
+    """Return the checks of a run with groups, or with TCP flows of a fixed size. ``rows`` are the flows in the table
+    ``flow``, ``state`` is accounting.json; a missing file is None."""
     flows = [flow for flow in plan.flows if flow.is_tcp and (flow.group is not None or flow.size_bytes is not None)]
     if not flows:
         return []
@@ -44,16 +44,16 @@ def connection_checks(plan: Plan, rows: list[int], agent: AgentRecord | None, st
     if agent is not None:
         checks.append(_ended(flows, agent))
     if state is None:
-        return checks  # another check says that it is missing
+        return checks  # another check reports that it is missing
     return [*checks, _opened(plan, agent or AgentRecord(), state), _refused(state)]
 
 
 def _recorded(plan: Plan, agent: AgentRecord | None, rows: list[int]) -> Check:
-    """The plan's connections, those of agent.json and the rows of the table are the same, each once."""
+    """Check that the plan, agent.json and the table have the same flows, each once."""
     planned = {flow.id for flow in plan.flows}
-    told = [record.id for record in agent.flows] if agent is not None else []
+    recorded = [record.id for record in agent.flows] if agent is not None else []
     wrong = []
-    for what, found in (("agent.json", told), ("the table flow", rows)):
+    for what, found in (("agent.json", recorded), ("the table flow", rows)):
         twice = [number for number, count in Counter(found).items() if count > 1]
         for words, numbers in (
             ("lacks", planned.difference(found)),
@@ -62,7 +62,7 @@ def _recorded(plan: Plan, agent: AgentRecord | None, rows: list[int]) -> Check:
         ):
             if numbers:
                 wrong.append(f"{what} {words} {_named(numbers)}")
-    message = f"{counted(len(planned), 'flow')} planned, {len(told)} in agent.json, {len(rows)} in the table"
+    message = f"{counted(len(planned), 'flow')} planned, {len(recorded)} in agent.json, {len(rows)} in the table"
     message += "".join(f"; {each}" for each in wrong)
     return Check(_NAMES[0], ACCOUNTING, not wrong, message, len(planned), len(rows), 0, "flows")
 
@@ -73,7 +73,8 @@ def _named(numbers: Iterable[int]) -> str:
 
 
 def _ended(flows: list[Flow], agent: AgentRecord) -> Check:
-    """Started = finished + failed + unfinished. A connection is one of the three, and what finished moved its size."""
+    """Check that started = finished + failed + unfinished, that all connections started, and that no record contradicts
+    itself."""
     started = finished = failed = unfinished = 0
     wrong: dict[str, list[int]] = {}
     for flow in flows:
@@ -93,7 +94,7 @@ def _ended(flows: list[Flow], agent: AgentRecord) -> Check:
 
 
 def _contradiction(flow: Flow, record: FlowRecord) -> str | None:
-    """What the record of a connection says against itself."""
+    """Return how the record of a connection contradicts itself, or None."""
     if record.complete and record.error is not None:
         return "finished and failed"
     if record.start_ns is None and (record.complete or record.bytes_received):
@@ -108,14 +109,14 @@ def _contradiction(flow: Flow, record: FlowRecord) -> str | None:
 
 
 def _is_counted(flow: Flow) -> bool:
-    """Whether the kernel counts the flow's one connection at both ends, and nothing else of it."""
+    """Return whether the kernel counts exactly one connection of the flow, at both ends."""
     kind = flow.kind
     own = flow.sender_stack is None and flow.receiver_stack is None and flow.quic is None
     return own and flow.program is None and not (kind.opens_others or kind.control_connection)
 
 
 def _opened(plan: Plan, agent: AgentRecord, state: Snapshots) -> Check:
-    """Connections that the agent started are those that the hosts' kernels opened, and accepted."""
+    """Compare the connections that the agent started with those that the hosts' kernels opened and accepted."""
     flows = [flow for flow in plan.flows if flow.is_tcp]
     growth = {name: sum(state.counter(name).values()) for name in (_OPENED, _ACCEPTED) if state.counter(name)}
     why = ""
@@ -147,17 +148,17 @@ def _opened(plan: Plan, agent: AgentRecord, state: Snapshots) -> Check:
 
 
 def _connects(record: FlowRecord) -> int:
-    """How many connections a flow is: clients of HTTP say it of each request."""
-    told = [each.connects for each in record.transactions or [] if each.connects is not None]
-    return sum(told) if told else int(record.start_ns is not None)
+    """Return the number of a flow's connections; HTTP clients report it per request."""
+    counts = [each.connects for each in record.transactions or [] if each.connects is not None]
+    return sum(counts) if counts else int(record.start_ns is not None)
 
 
 def _refused(state: Snapshots) -> Check:
     found = {name: sum(state.counter(name).values()) for name in REFUSED}
     moved = {name: count for name, count in found.items() if count}
     hosts = dict.fromkeys(node for name in moved for node, count in state.counter(name).items() if count)
-    told = "; ".join(f"{name} {count}: {REFUSED[name]}" for name, count in moved.items())
-    bad = f"{{count}} connections were refused or given up ({told}; at {', '.join(hosts)})"
+    refusals = "; ".join(f"{name} {count}: {REFUSED[name]}" for name, count in moved.items())
+    bad = f"{{count}} connections were refused or given up ({refusals}; at {', '.join(hosts)})"
     known = any(state.counter(name) for name in REFUSED)
     total = sum(moved.values()) if known else None
     return none_of(_NAMES[3], ACCOUNTING, total, "connections", "no connection was refused or given up", bad)

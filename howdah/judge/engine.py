@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the guest did what the plan says, when the plan says, with the profile's own modules; and whether its kernel
-said that something in it is wrong.
+"""Check that the guest did what the plan says at the planned times, with the profile's own modules, and that its kernel
+reported no problem.
 
-A program is late on a machine of declared, finite speed either because it was not run, for the processor was busy
-without a pause, which is what such a run is there to show; or because the machine waited, and its clock is not to be
-trusted. The counter outside the machine tells them apart: it knows how long the processor was idle.
+On a machine of declared, finite speed a program may be late for two reasons. The processor was busy without a pause,
+which such a run is meant to show; or the machine waited, and its clock cannot be trusted. A counter outside the guest,
+which measures the processor's idle time, tells them apart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from howdah.codec import decoded
 from howdah.ingest.source import IngestReport
-from howdah.judge.check import Tolerance, told_of_many
+from howdah.judge.check import Tolerance, failure_summary
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.measure.processor import course_of
 from howdah.plan.plan import Flow, Plan
@@ -27,7 +27,8 @@ from howdah.record.verdict import ENGINE, Check
 
 
 def engine_checks(plan: Plan, agent: AgentRecord | None, tolerance: Tolerance, idle: Idle | None = None) -> list[Check]:
-    """``agent`` is agent.json, None if it is missing; ``idle`` is howdah/judge/engine.py's, where there is one."""
+    """Return the checks of the agent's record. ``agent`` is agent.json, None if it is missing; ``idle`` comes from
+    ``idle_of``."""
     if agent is None:
         return [Check("agent", ENGINE, False, "agent.json is missing: the guest did not finish")]
     checks = [_status(agent), *_clock(plan, agent, tolerance, idle), _epoch(plan, agent)]
@@ -45,7 +46,7 @@ def _status(agent: AgentRecord) -> Check:
 
 
 def _epoch(plan: Plan, agent: AgentRecord) -> Check:
-    """In virtual time the experiment starts at the very uptime the plan says."""
+    """Check that in virtual time the experiment started at exactly the planned uptime."""
     found = agent.epoch_monotonic_ns
     if not plan.traits.exact_uptime:
         return Check("epoch", ENGINE, found is not None, "the epoch follows from when the network was built")
@@ -56,9 +57,9 @@ def _epoch(plan: Plan, agent: AgentRecord) -> Check:
 
 
 def _clock(plan: Plan, agent: AgentRecord, tolerance: Tolerance, idle: Idle | None) -> list[Check]:
-    """Phases begin and end when the plan says; a clock that ran away while the guest waited for something is seen here.
+    """Check that phases began and ended as planned, which detects a clock that ran away while the guest waited.
 
-    The guest's clock stands still while it computes and runs free while it waits for anything outside.
+    The guest's clock stands still while it computes, and runs free while it waits for anything outside.
     """
     calibration = plan.calibration
     latest_us = {"setup": min(calibration.before_us, 0), "flows": plan.duration_us}
@@ -79,7 +80,7 @@ def _clock(plan: Plan, agent: AgentRecord, tolerance: Tolerance, idle: Idle | No
         late = end_us > latest + tolerance.clock_us
         early = phase in earliest_us and end_us < earliest_us[phase] - tolerance.clock_us
         message = f"phase {phase} ended at {end_us / 1e6:.6f} s, the plan allows until {latest / 1e6:.6f} s"
-        if late and excused(idle, latest * 1000, phases[phase].end_ns):
+        if late and is_excused(idle, latest * 1000, phases[phase].end_ns):
             late = False
             message += WHY
         if late:
@@ -98,9 +99,9 @@ def flow_checks(
     *,
     is_black_hole: bool = False,
 ) -> list[Check]:
-    """One of each flow that is written out, by the first record of its id, and one of each group's connections.
+    """Return a check for each single flow, by the first record of its ID, and one for each group's connections.
 
-    Through a black hole a flow that moves nothing does what it should; the middlebox' checks have what was dropped.
+    Through a black hole a flow that moves no data is correct; the checks of the middlebox cover its drops.
     """
     groups: dict[str, list[Check]] = {}
     checks: list[Check] = []
@@ -113,14 +114,14 @@ def flow_checks(
 def _group_check(group: str, each: list[Check]) -> Check:
     good = sum(check.ok is not False for check in each)
     message = f"{good} of the {len(each)} connections of {group} started on time, and moved what they should"
-    message += told_of_many(each)
+    message += failure_summary(each)
     return Check(f"connections {group}", ENGINE, good == len(each), message, len(each), good, 0, "connections")
 
 
 def _flow_check(
     flow: Flow, record: FlowRecord | None, tolerance: Tolerance, idle: Idle | None, is_black_hole: bool
 ) -> Check:
-    """The flow connected, started on time, and moved data; ``record`` is that of agent.json."""
+    """Check that a flow connected, started on time and moved data. ``record`` is its record in agent.json."""
     name = f"flow {flow.id}"
     if record is None or record.start_ns is None:
         return Check(name, ENGINE, False, f"{flow.title} never started")
@@ -129,7 +130,7 @@ def _flow_check(
     if record.connected_ns is None:
         return Check(name, ENGINE, False, f"{flow.title} never connected")
     start_us = record.start_ns / 1000
-    late = excused(idle, flow.start_us * 1000, record.start_ns)
+    late = is_excused(idle, flow.start_us * 1000, record.start_ns)
     if abs(start_us - flow.start_us) > tolerance.clock_us and not late:
         message = f"{flow.title} started at {start_us:.0f} us instead of {flow.start_us} us"
         return Check(name, ENGINE, False, message, flow.start_us, start_us, tolerance.clock_us, "us")
@@ -146,7 +147,7 @@ def _flow_check(
     if _is_bulk(flow) and record.complete and end_us < flow.stop_us - tolerance.clock_us:
         message = f"{flow.title} ended at {end_us:.0f} us, the plan lets it send until {flow.stop_us}"
         return Check(name, ENGINE, False, message, flow.stop_us, end_us, tolerance.clock_us, "us")
-    # A transfer that is under way when the run ends stops writing then, and what it wrote still arrives.
+    # A transfer in progress at the end of the run stops writing; what it wrote still arrives.
     cut = end_us > flow.stop_us
     if flow.size_bytes is not None and record.complete and not cut and record.bytes_received != flow.size_bytes:
         message = f"{flow.title} moved {record.bytes_received} bytes instead of {flow.size_bytes}"
@@ -156,19 +157,21 @@ def _flow_check(
 
 
 def _is_bulk(flow: Flow) -> bool:
-    """Whether the agent writes for it without a pause until its end; what a program sends is the program's affair."""
+    """Return whether the agent sends for the flow without pause until its end. Programs decide themselves what they
+    send."""
     return flow.size_bytes is None and flow.group is None and flow.kind.single
 
 
 def tc_not_asked(name: str) -> Check:
-    """A check of what ``tc`` tells, where the path is not calibrated."""
+    """Return the check of ``tc`` output for a path that is not calibrated, where tc was not run."""
     return Check(name, ENGINE, None, "the plan asks for no calibration, so tc was not asked")
 
 
 def placement(plan: Plan, agent: AgentRecord) -> Check:
-    """No netem on a host: it entangles with TCP small queues and pacing, and is not the path's delay.
+    """Check that no host has a netem: there it interferes with TCP small queues and pacing, and is not the path's
+    delay.
 
-    From the dump ``tc`` made of the network as it was, not from the plan.
+    This uses the dump that ``tc`` made of the actual network, not the plan.
     """
     hosts = {host.name for host in plan.hosts if host.role != "router"}
     if not agent.qdiscs:
@@ -191,15 +194,16 @@ def placement(plan: Plan, agent: AgentRecord) -> Check:
     return Check("netem placement", ENGINE, ok, message, 0, len(found), 0, "qdiscs")
 
 
-_PAUSE = 0.05  # of the time for which something was late; the rest of it, no less than 95 %, the processor was busy
+_PAUSE = 0.05  # the largest idle share of a delay that a busy processor excuses
 WHY = ", because the processor was busy without a pause"
-Idle = Callable[[int, int], int]  # ns from the epoch: from, to; idle ns between them, or more
+Idle = Callable[[int, int], int]  # upper bound of idle ns between two instants in ns after the epoch
 
 
 def idle_of(directory: RunDirectory, plan: Plan) -> Idle | None:
-    """None where no exact account of the processor was kept: then nothing that is late is excused.
+    """Return a function for the processor's idle time, or None if no exact account was kept: then no lateness is
+    excused.
 
-    Intervals count as a whole, so the answer is an upper bound.
+    Intervals count as a whole, so the result is an upper bound.
     """
     if not (plan.traits.finite_processor and plan.collect.cpu):
         return None
@@ -215,15 +219,15 @@ def idle_of(directory: RunDirectory, plan: Plan) -> Idle | None:
 
     def idle(begin_ns: int, end_ns: int) -> int:
         if not course.begin_ns.size or begin_ns < course.begin_ns[0] or end_ns > course.end_ns[-1]:
-            return end_ns - begin_ns  # not seen
+            return end_ns - begin_ns  # outside the account
         within = (course.end_ns > begin_ns) & (course.begin_ns < end_ns)
         return int(min(idle_ns[within].sum(), end_ns - begin_ns))
 
     return idle
 
 
-def excused(idle: Idle | None, due_ns: int, at_ns: int) -> bool:
-    """Whether what was due at one instant and came at another was late because the processor had no time for it."""
+def is_excused(idle: Idle | None, due_ns: int, at_ns: int) -> bool:
+    """Return whether something due at ``due_ns`` came late, at ``at_ns``, because the processor was busy meanwhile."""
     return idle is not None and at_ns > due_ns and idle(due_ns, at_ns) <= _PAUSE * (at_ns - due_ns)
 
 
@@ -232,9 +236,9 @@ _MOST_CHARACTERS = 400
 
 
 def kernel_log_checks(report: IngestReport, agent: AgentRecord | None) -> list[Check]:
-    """``agent`` is agent.json, whose account the log must match.
+    """Check the kernel's log. ``agent`` is agent.json, whose message counts must match the log.
 
-    A kernel that warns goes on, but of what it does then nobody knows whether it is what it should do.
+    After a warning the kernel goes on, but its behaviour can no longer be trusted.
     """
     accounts = _accounts(agent or AgentRecord())
     found = report.sources.get(SOURCE)
@@ -251,7 +255,7 @@ def kernel_log_checks(report: IngestReport, agent: AgentRecord | None) -> list[C
         return [Check(_CHECK, ENGINE, False, what, written, kept, 0, "messages")]
     total = int(counts["alarms_total"])
     if total:
-        said = _said(decoded(KernelAlarm, counts["alarms"][0]), total, _own_modules(agent or AgentRecord()))
+        said = _alarm_text(decoded(KernelAlarm, counts["alarms"][0]), total, _own_modules(agent or AgentRecord()))
         return [Check(_CHECK, ENGINE, False, said, 0, total, 0, "alarms")]
     lost = sum(account.lost for account in accounts)
     if lost:
@@ -266,11 +270,11 @@ def _accounts(agent: AgentRecord) -> list[KernelLogRecord]:
 
 
 def _own_modules(agent: AgentRecord) -> list[str]:
-    """The profile's, of which alone the agent records what they register."""
+    """Return the profile's modules: only for these the agent records what they register."""
     return [name for name, value in (agent.modules or {}).items() if value and value.algorithms is not None]
 
 
-def _said(alarm: KernelAlarm, total: int, own_modules: list[str]) -> str:
+def _alarm_text(alarm: KernelAlarm, total: int, own_modules: list[str]) -> str:
     where = f" on {alarm.machine}" if alarm.machine else ""
     more = f"; and {total - 1} more" if total > 1 else ""
     whose = "" if alarm.module else in_use(own_modules)
@@ -278,13 +282,14 @@ def _said(alarm: KernelAlarm, total: int, own_modules: list[str]) -> str:
 
 
 def own_module_checks(plan: Plan, agent: AgentRecord | None) -> list[Check]:
-    """One check for each algorithm that must come from a module of the profile; ``agent`` is agent.json."""
+    """Return a check for each algorithm that must come from a module of the profile. ``agent`` is agent.json."""
     modules = (agent.modules if agent else None) or {}
     return [_check(name, module, modules.get(module) or ModuleRecord()) for name, module in plan.own_algorithms.items()]
 
 
 def _check(name: str, module: str, record: ModuleRecord) -> Check:
-    """More held the module while the flows ran than before, by the kernel's count; of BPF: had its algorithm."""
+    """Check that the module had more users while the flows ran than before, by the kernel's count; for BPF, users of
+    its algorithm."""
     label = f"module of {name}"
     registered = record.algorithms
     before, most = record.uses_before, record.uses_most

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the processors of hosts did what the plan says: every segment is somewhere, and every nanosecond is paid."""
+"""Check that hosts' simulated processors account for every segment and every nanosecond, as the plan says."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COUNTED = ("arrived_packets", "served_packets", "dropped_packets", "waiting_pac
 def processor_checks(
     directory: RunDirectory, data: Measured, state: Snapshots | None, tolerance: Tolerance
 ) -> list[Check]:
-    """Three checks of each processor; ``state`` is accounting.json."""
+    """Return three checks for each processor. ``state`` is accounting.json."""
     found = processors(directory, data)
     checks = []
     for each in data.plan.processors:
@@ -46,14 +46,14 @@ def processor_checks(
 
 
 def _taken_by_tcp(state: Snapshots | None, host: str) -> int | None:
-    """Segments that TCP of the host has taken since the host was made, by its own counter."""
+    """Return the segments that the host's TCP has received since the host was made, by its own counter."""
     counted = state.after.get("netstat", {}).get(host, {}) if state is not None else {}
     return counted.get(_SEGMENTS)
 
 
 def _segments(each: Processor, found: Samples, taken: int | None) -> Check:
-    """At every reading, what arrived was served, was dropped or waits; at the end nothing waits, and TCP has counted
-    as many segments as were served."""
+    """Check that at every reading arrived = served + dropped + waiting, that nothing waits at the end, and that TCP
+    counted as many segments as were served."""
     name = f"processor {each.host} segments"
     arrived, served, dropped, waiting, begun = (found[column] for column in _COUNTED)
     wrong = np.flatnonzero((arrived != served + dropped + waiting) | (begun < served) | (begun > served + 1))
@@ -80,7 +80,7 @@ def _segments(each: Processor, found: Samples, taken: int | None) -> Check:
 
 
 def _costs(each: Processor, found: Samples) -> Check:
-    """At every reading, the costs are what the plan's constants make of what was counted."""
+    """Check that at every reading the costs follow from the counters and the plan's constants."""
     name = f"processor {each.host} costs"
     expected = (
         found["begun_packets"] * each.packet_ns
@@ -100,8 +100,8 @@ def _costs(each: Processor, found: Samples) -> Check:
 
 
 def _time(each: Processor, found: Samples, tolerance: Tolerance) -> Check:
-    """Between any two readings, the processor is not busy for longer than the time, and all of it if it never rested
-    while something waited; what is begun is done but for the segment in service."""
+    """Check that between readings the processor was busy for at most the time passed, and for all of it if it never
+    rested while segments waited; and that it has worked off all costs but those of the segment in service."""
     name = f"processor {each.host} time"
     elapsed, busy = np.diff(found.time_ns), np.diff(found["busy_ns"])
     allowed = np.array([1000 * tolerance.delay(us) for us in (elapsed / 1000).tolist()], dtype=np.float64)
@@ -127,7 +127,7 @@ def _time(each: Processor, found: Samples, tolerance: Tolerance) -> Check:
 
 
 def _owed(found: Samples) -> str | None:
-    """Costs that are not done though nothing waits, or that are less than what is done."""
+    """Return a contradiction: costs not worked off although nothing waits, or less than the busy time; else None."""
     rest: NDArray[np.int64] = found["cost_ns"] - found["busy_ns"]
     if (rest < 0).any():
         return f"was busy for {-int(rest.min())} ns more than everything cost"

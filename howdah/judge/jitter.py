@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delays that packets draw for themselves: their distribution and their order before and after the flows, and whether
-packets kept their order while flows ran where the plan says so."""
+"""Check random delays of packets: their distribution and the packets' order before and after the flows, and the order
+while flows ran where the plan promises it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from howdah.plan.route import way
 from howdah.record.calibration import CalibrationRecord
 from howdah.record.verdict import ACCOUNTING, Check
 
-# Kolmogorov's distance times the root of the number, which equal distributions exceed once in 20 000 times.
+# Kolmogorov's distance times the root of the number of samples; equal distributions exceed it once in 20 000 cases.
 _MOST_DISTANCE = 2.3
 _REORDERED = ("TcpExtTCPSACKReorder", "TcpExtTCPTSReorder", "TcpExtTCPRenoReorder")
-_CERTAIN = 100  # so many that are expected do not stay away
+_CERTAIN = 100  # expected events from which on at least one is certain
 
 
 def jitter_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
-    """Of calibration-*.json; nothing where the file is missing, which is a failed check of its own."""
+    """Return the checks of calibration-*.json. Return none if the file is missing, which another check reports."""
     jitter = plan.path.jitter
     if jitter is None or not plan.calibration.enabled or found is None:
         return []
@@ -37,22 +37,22 @@ def jitter_checks(plan: Plan, stage: str, found: CalibrationRecord | None, toler
                 continue
             pair = (target.sender, target.receiver)
             base = bases[pair].delays_ns(direction) if pair in bases else None
-            expected = _table(plan, *(pair if direction == "forward" else pair[::-1]))
+            expected = _planned_delays_us(plan, *(pair if direction == "forward" else pair[::-1]))
             entry = entries.get((*pair, direction))
             where = f"{direction} {'-'.join(pair)}"
             if entry is None or not base or expected is None:
                 what = f"the delays that packets draw, {where}, were not measured"
                 checks.append(Check(f"jitter {where}", stage, False, what, unit="ratio"))
                 continue
-            came = np.array([math.nan if each is None else each for each in entry.came_ns]) / 1000
+            arrived = np.array([math.nan if each is None else each for each in entry.came_ns]) / 1000
             sent = np.array(entry.sent_ns) / 1000
-            checks.append(_distribution(where, stage, came - sent - base[0] / 1000, expected, tolerance))
-            checks.append(_order(where, stage, came, expected, jitter.spacing_us, tolerance))
+            checks.append(_distribution(where, stage, arrived - sent - base[0] / 1000, expected, tolerance))
+            checks.append(_order(where, stage, arrived, expected, jitter.spacing_us, tolerance))
     return checks
 
 
-def _table(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
-    """What packets to a host draw, as the plan has it; None where its line has nothing of it."""
+def _planned_delays_us(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
+    """Return the delays that packets to a host draw in the plan; None if its delay line draws none."""
     hops = way(plan, start, end)
     last = (hops[-1].node, hops[-1].interface) if hops else None
     for line, netem in jitter_events(plan.timeline, 0):
@@ -64,13 +64,13 @@ def _table(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
 def _distribution(
     where: str, stage: str, delays: NDArray[np.float64], expected: NDArray[np.float64], tolerance: Tolerance
 ) -> Check:
-    """Kolmogorov's distance, and mean and spread: each to as many standard errors as random loss is allowed."""
+    """Check Kolmogorov's distance, mean and spread, with as many standard errors as random loss is allowed."""
     name = f"jitter {where}"
     measured = np.sort(delays[~np.isnan(delays)])
     if measured.size < 2:
         return Check(name, stage, False, f"of the packets that measure the jitter {where} none came", unit="ratio")
     mean, deviation = float(expected.mean()), float(expected.std())
-    # What is measured of a packet may be off by the clock; a step of the distribution is as wide.
+    # The clock's error widens each step of the distribution.
     slack = tolerance.delay_us
     below = np.searchsorted(expected, measured - slack, side="right") / expected.size
     above = np.searchsorted(expected, measured + slack, side="left") / expected.size
@@ -102,14 +102,14 @@ def _distribution(
 def _order(
     where: str,
     stage: str,
-    came: NDArray[np.float64],
+    arrived: NDArray[np.float64],
     expected: NDArray[np.float64],
     spacing_us: int,
     tolerance: Tolerance,
 ) -> Check:
-    """Neighbours of which the later one came first: as many as two draws differ by more than the time between them."""
+    """Check how many neighbours overtook: as many as pairs of draws that differ by more than their spacing."""
     share = float(np.searchsorted(expected, expected - spacing_us, side="left").mean() / expected.size)
-    steps = np.diff(came)
+    steps = np.diff(arrived)
     pairs = int((~np.isnan(steps)).sum())
     overtook = int((steps < 0).sum())
     mean = share * pairs
@@ -122,14 +122,14 @@ def _order(
 
 
 def order_checks(plan: Plan, state: Snapshots | None) -> list[Check]:
-    """By the hosts' own counters, where the plan has a delay that varies. ``state`` is accounting.json; another check
-    says that it is missing."""
+    """Return the checks of packet order by the hosts' own counters, where the plan has a varying delay. ``state`` is
+    accounting.json; if it is missing, another check reports that."""
     path = plan.path
     asked = path.delay_variation.asked if path.delay_variation else None
     if state is None or not (asked or path.jitter):
         return []
     if path.jitter is not None:
-        return [_broken(plan, state)] if path.jitter.forward else []
+        return [_reordering_check(plan, state)] if path.jitter.forward else []
     if path.early_us:
         return []
     if path.losses(ahead=False).ratio or path.losses(ahead=False).steps or path.reverse_rate_bits_per_second:
@@ -142,12 +142,13 @@ def order_checks(plan: Plan, state: Snapshots | None) -> list[Check]:
     return [Check("order", ACCOUNTING, not total, message, 0, total, 0, "packets")]
 
 
-def _broken(plan: Plan, state: Snapshots) -> Check:
-    """Some came out of order, if as many were sent as make it certain, back to back at the bottleneck's rate."""
+def _reordering_check(plan: Plan, state: Snapshots) -> Check:
+    """Check that some packets came out of order if enough were sent, back to back at the bottleneck's rate, to make
+    that certain."""
     expected = 0.0
     frame_us = plan.path.frame_bytes * 8e6 / plan.path.rate_bits_per_second
     for sender, receiver in dict.fromkeys(flow.ends for flow in plan.flows):
-        drawn, hops = _table(plan, sender, receiver), way(plan, sender, receiver)
+        drawn, hops = _planned_delays_us(plan, sender, receiver), way(plan, sender, receiver)
         if drawn is not None and hops:
             share = float(np.searchsorted(drawn, drawn - frame_us, side="left").mean()) / drawn.size
             expected += share * state.interface(hops[-1].to_node, hops[-1].to_interface, "rx_packets")
@@ -159,5 +160,5 @@ def _broken(plan: Plan, state: Snapshots) -> Check:
 
 
 def _reordered(state: Snapshots) -> int:
-    """How often senders found that what they missed had not been lost (tcp_check_sack_reordering())."""
+    """Return how often senders detected reordering instead of loss (tcp_check_sack_reordering())."""
     return sum(sum(state.counter(name).values()) for name in _REORDERED)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a window, a buffer or the application held a flow back that nobody asked to be small, or to stop.
+"""Check that no window or buffer limited a flow and no application stalled unless the profile asked for it.
 
-Where a profile says nothing, the plan makes every buffer so large that none limits a flow (howdah/plan/memory.py). A
-flow that such a buffer limits breaks the promise. What the profile sets, what a program sets for itself, and what
-receivers and algorithms do by their nature breaks none. The kernel's own count of a send buffer that is too small does
-not see a recovery (howdah/measure/limit.py says why), and nothing counts an application that stops."""
+Where a profile says nothing, the plan makes every buffer so large that none limits a flow (howdah/plan/memory.py); a
+flow limited by such a buffer breaks that promise. Limits are allowed if the profile or a program sets them, or if they
+are part of a receiver or algorithm. The kernel's count of a small send buffer misses recoveries
+(howdah/measure/limit.py), and nothing counts an application that stalls.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ from howdah.record.verdict import DURING, Check
 
 RECEIVE_BUFFER, SEND_BUFFER = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 _SACK = "net.ipv4.tcp_sack"
-# A buffer holds truesize, about twice the payload, of everything the path can hold.
+# Bytes of buffer per byte of payload that the path can hold: a buffer counts truesize, about twice the payload.
 _NEEDED = 2
-# Settings that only a profile makes, and that bound what a buffer can do.
+# Sysctls (net.ipv4.tcp_*) that only profiles set and that limit the use of a buffer.
 _BOUNDS = {
     RECEIVE_BUFFER: ("window_scaling", "moderate_rcvbuf", "adv_win_scale", "shrink_window", "app_win"),
     SEND_BUFFER: ("notsent_lowat", "limit_output_bytes"),
@@ -34,8 +35,8 @@ _BOUNDS = {
 
 
 def is_set_by_profile(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:
-    """Whether the plan has another largest buffer than where a profile says nothing, or one that cannot hold what the
-    path holds, or another setting that bounds it."""
+    """Return whether the plan has a largest buffer other than the default, or too small for what the path holds, or
+    another setting that bounds the buffer."""
     holds = plan.path.held_bytes(flow.rtt_us)
     least = max(LEAST_BUFFER_MAXIMUM_BYTES, _NEEDED * holds)
     bounds = {f"net.ipv4.tcp_{name}" for name in _BOUNDS[sysctl]}
@@ -50,12 +51,12 @@ def is_set_by_profile(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:
 
 
 def is_set_by_program(flow: Flow) -> bool:
-    """Whether programs of the profile hold the flow's sockets: their buffers and their pauses are their own."""
+    """Return whether programs of the profile own the flow's sockets, and so their buffers and pauses."""
     return flow.kind.holds_sockets
 
 
 def has_sack(plan: Plan, flow: Flow) -> bool:
-    """Whether both ends may report what lies beyond a gap."""
+    """Return whether both ends support SACK and no middlebox strips it."""
     off = any(
         isinstance(operation, Sysctl)
         and operation.name == _SACK
@@ -67,12 +68,12 @@ def has_sack(plan: Plan, flow: Flow) -> bool:
 
 
 def _strips(plan: Plan, option: str) -> bool:
-    """Whether a middlebox takes the option away."""
+    """Return whether a middlebox strips the option."""
     return plan.path.middlebox is not None and OPTIONS[option] in plan.path.middlebox.strips
 
 
 def receive_window_reason(plan: Plan, flow: Flow) -> str | None:
-    """Why the receiver's buffer is as it was asked for; None where it is the plan's own."""
+    """Return why a small receiver's buffer is intended; None if the plan promises a large one."""
     if flow.receiver_stack is not None:
         return f"the stack {flow.receiver_name} offers no more"
     if RECEIVERS[flow.receiver_behaviour].tuning is not None:
@@ -89,7 +90,7 @@ def receive_window_reason(plan: Plan, flow: Flow) -> str | None:
 
 
 def send_buffer_reason(plan: Plan, flow: Flow) -> str | None:
-    """The same of the sender's buffer."""
+    """Return why a small sender's buffer is intended; None if the plan promises a large one."""
     if is_set_by_profile(plan, flow.sender, SEND_BUFFER, flow):
         return "the profile sets the sender's buffer"
     if is_set_by_program(flow):
@@ -108,11 +109,11 @@ _LATE = {
 
 
 def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
-    """``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` as shares of ``tcpi_busy_time``, of each TCP flow, and of each
-    group: of the busy time of all its connections that were there when tcp_info was read.
+    """Check ``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` as shares of ``tcpi_busy_time``, for each TCP flow and
+    each group (over all its connections that tcp_info read).
 
-    The kernel has no such counts of datagrams and of QUIC. Only a buffer that the plan promises to be large enough
-    makes a run invalid; a receive window that was small before it grew is none.
+    The kernel has no such counts for datagrams and QUIC. Only a buffer that the plan promises to be large enough makes
+    a run invalid; a receive window that was small before it grew does not.
     """
     groups: dict[str, list[Flow]] = {}
     single: list[Flow] = []
@@ -160,15 +161,15 @@ def _check(data: Measured, name: str, what: str, title: str, flows: Sequence[Flo
         reasons += ([reason] if reason is not None else late) if part else []
         broken += part * left if reason is None else 0.0
     ok = broken <= tolerance.limited_share
-    said = list(dict.fromkeys(reasons)) if ok else [f"the {_ENDS[what]}'s buffers are too small"]
-    message += f": {'; '.join(said)}" if said else ""
+    causes = list(dict.fromkeys(reasons)) if ok else [f"the {_ENDS[what]}'s buffers are too small"]
+    message += f": {'; '.join(causes)}" if causes else ""
     return Check(name, DURING, ok, message, 0.0, share, tolerance.limited_share, "ratio")
 
 
 def _buffers(data: Measured, flow: Flow) -> tuple[float, list[str]]:
-    """Which share of the time with a full receive window its buffer is to blame for, and what else there was.
+    """Return the share of the time with a full receive window that the buffer caused, and the other causes.
 
-    Where the trace shows no full window, the buffer is to blame for all of it.
+    If the trace shows no full window, the buffer caused all of it.
     """
     kinds = receive_kinds(data.trace(flow), data.info[flow.id])
     total = sum(kinds.values())
@@ -179,11 +180,11 @@ def _buffers(data: Measured, flow: Flow) -> tuple[float, list[str]]:
 
 
 def sending_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
-    """The time with nothing to send as a share of the time in which the flow was to send, of each TCP flow of no group.
+    """Check the time without data to send as a share of the sending time of each TCP flow outside groups. For datagrams
+    and QUIC the kernel does not know what remains to be sent.
 
-    Of datagrams and of QUIC the kernel does not know what is left to send.
-    A flow fails whose traffic promises data all the time. Where the profile sets the send buffer, where the traffic is
-    requests and answers or a program's, and without SACK, the check says how much it was.
+    A flow fails if its traffic promises data all the time. If the profile sets the send buffer, if the traffic is
+    requests and answers or a program's, or without SACK, the check only reports the share.
     """
     return [_nothing_check(data, flow, tolerance) for flow in data.plan.flows if flow.group is None and flow.is_tcp]
 
@@ -220,7 +221,7 @@ def _blame(found: Nothing) -> str:
 
 
 def _sending_excuse(plan: Plan, flow: Flow) -> str | None:
-    """Why that is what was asked for; None if it is not."""
+    """Return why time without data to send is intended; None if it is not."""
     if not promises_data(flow):
         return "its traffic is requests and answers"
     if is_set_by_program(flow):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a link carried what its trace lets pass, when it lets it pass: the plan's trace against kernel counters."""
+"""Check that a link carried what its trace allows at the right times: the plan's trace against kernel counters."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from howdah.judge.check import Tolerance
-from howdah.judge.during import backlogged, dropping
+from howdah.judge.during import backlogged, held_drop_bytes
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples, node_samples
 from howdah.measure.trace import SECOND_NS
@@ -19,7 +19,7 @@ _COUNTED = ("passed", "used", "carried_bytes", "unused_bytes")
 
 
 def link_checks(directory: RunDirectory, data: Measured, tolerance: Tolerance) -> list[Check]:
-    """Two checks of each way that has a trace: of its opportunities, and of the bytes that left."""
+    """Return two checks for each direction that has a trace: of its opportunities, and of the bytes sent."""
     checks = []
     for reverse in (False, True):
         link = opportunities(data.plan, reverse=reverse)
@@ -40,8 +40,8 @@ def _name(link: LinkOpportunities) -> str:
 
 
 def _passed(link: LinkOpportunities, found: Samples, tolerance: Tolerance) -> Check:
-    """At every reading, the link has passed exactly as many opportunities as the trace has until that instant, and has
-    used or lost all of their bytes; it followed the trace from the epoch to the end of the flows."""
+    """Check that at every reading the link has passed exactly the trace's opportunities until then and has used or lost
+    all of their bytes. It must follow the trace from the epoch to the end of the flows."""
     name = _name(link)
     begun = np.flatnonzero(found["began_ns"] != MISSING) if len(found) else np.zeros(0, dtype=np.int64)
     if not begun.size or any((found[column][begun] == MISSING).any() for column in _COUNTED):
@@ -81,10 +81,10 @@ def _passed(link: LinkOpportunities, found: Samples, tolerance: Tolerance) -> Ch
 def _carried(
     data: Measured, link: LinkOpportunities, sent: Samples | None, columns: tuple[str, str], tolerance: Tolerance
 ) -> Check:
-    """Between any two readings of the kernel's own counter no more left than the opportunities carry, and no less where
-    the queue never ran empty; to a frame, part of which the opportunity before or behind may have carried.
+    """Check that between readings of the kernel's counter no more bytes left than the opportunities carry, and no fewer
+    where the queue never ran empty; to a frame, part of which a neighbouring opportunity may have carried.
 
-    The counter of the queue counts a packet when it is begun. A reading may be late by what a delay may be.
+    The queue's counter counts a packet when its transmission begins. A reading may be as late as a delay.
     """
     name = f"link {link.node} bytes"
     if sent is None or not all(len(sent) and sent.has(column) for column in columns):
@@ -102,18 +102,18 @@ def _carried(
     least = (link.until(end - slack_ns) - link.until(begin + slack_ns)) * link.size_bytes - frame
     busy = np.zeros(left.size, dtype=np.bool_)
     if sent is data.bottleneck and sent.has("backlog_bytes"):
-        busy = backlogged(sent, dropping(data.plan))[first]
+        busy = backlogged(sent, held_drop_bytes(data.plan))[first]
     wrong = np.flatnonzero((left > most) | (busy & (left < least)))
     total, possible = int(left.sum()), int(link.until(end[-1]) - link.until(begin[0])) * link.size_bytes
     if wrong.size:
         at = int(wrong[0])
-        way = "more than" if left[at] > most[at] else "although its queue held more, less than"
-        let = most[at] - frame if left[at] > most[at] else least[at] + frame
+        relation = "more than" if left[at] > most[at] else "although its queue held more, less than"
+        limit = most[at] - frame if left[at] > most[at] else least[at] + frame
         message = (
             f"{left[at]} bytes left {link.node} in {(end[at] - begin[at]) / 1e6:g} ms from "
-            f"{begin[at] / SECOND_NS:.6f} s on, {way} its opportunities carry: {let}"
+            f"{begin[at] / SECOND_NS:.6f} s on, {relation} its opportunities carry: {limit}"
         )
-        return Check(name, DURING, False, message, int(let), int(left[at]), frame, "bytes")
+        return Check(name, DURING, False, message, int(limit), int(left[at]), frame, "bytes")
     message = f"{total} bytes left {link.node}, its opportunities carry {possible}"
     message += f"; in {int(busy.sum())} of {busy.size} intervals its queue never ran empty" if busy.any() else ""
     return Check(name, DURING, True, message, possible, total, frame, "bytes")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random loss: how far a count may be from its mean, and whether packets are lost when, and in bursts where, the plan
-says so."""
+"""Check random loss: the number of losses, and whether packets are lost at the times and in the bursts of the plan."""
 
 from __future__ import annotations
 
@@ -24,10 +23,11 @@ from howdah.record.verdict import DURING, Check
 
 
 def allowed_losses(lost: float, count: float, ratio: float, burst_packets: float | None, deviations: float) -> float:
-    """How far ``lost`` of ``count`` packets may be from the mean: a binomial number of packets.
+    """Return the allowed difference between ``lost`` of ``count`` packets and the mean of a binomial distribution.
 
-    In bursts it is the number of bursts times a geometric length: the variance is larger by (1 + c) / (1 - c), with the
-    correlation c of neighbours. Above the mean few bursts have a long tail, which Bernstein's inequality bounds.
+    In bursts the count is the number of bursts times a geometric length: the variance grows by (1 + c) / (1 - c), where
+    c is the correlation of neighbours. Above the mean, few bursts have a long tail, which Bernstein's inequality
+    bounds.
     """
     variance = count * ratio * (1 - ratio)
     if not in_bursts(ratio, burst_packets):
@@ -39,7 +39,7 @@ def allowed_losses(lost: float, count: float, ratio: float, burst_packets: float
 
 
 def burst_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> list[Check]:
-    """One check of each delay line of a way that loses packets in bursts."""
+    """Return a check for each delay line that loses packets in bursts."""
     if all(plan.path.losses(ahead=ahead).burst_packets is None for ahead in (True, False)):
         return []
     if (why := hidden_by(plan)) is not None:
@@ -63,25 +63,40 @@ def bursts(
     burst_packets: float,
     tolerance: Tolerance,
 ) -> Check:
-    """Times between readings in which something was lost, against as many as the model has.
+    """Compare the number of intervals with losses with the number that the model expects.
 
-    Each expectation is what the model gives for as many packets as entered, after what happened before. That the
-    last packet was lost is certain after a time in which all were, impossible after one in which none was, and
-    otherwise as likely as one burst of so many packets reaches the end. Packets lost one by one are spread over more
-    times.
+    The expectation of each interval depends on how many packets entered and on what happened before. The probability
+    that the last packet was lost is 1 after an interval that lost all packets, 0 after one that lost none, and
+    otherwise that of one burst of this length reaching the interval's end. Packets lost one by one spread over more
+    intervals.
     """
     name = f"loss bursts {place}"
     read = loss_readings(samples, base, changes)
     if read is None:
         return Check(name, DURING, None, f"the delay line at {place} was not read", unit="readings")
+    found, lost, expected, variance = _count_bursts(read, burst_packets)
+    if found > expected:
+        allowed = tolerance.deviations * math.sqrt(variance) + tolerance.deviations**2 / 2
+    else:  # for a non-negative count the second moment bounds only the lower tail
+        allowed = tolerance.deviations * math.sqrt(expected)
+    ok = abs(found - expected) <= allowed
+    message = f"the delay line at {place} lost {lost} packets between {found} pairs of readings"
+    message += f", expected {expected:.4g} ± {allowed:.3g} with bursts of {burst_packets:g} packets"
+    if not ok:
+        message += ": its bursts are " + ("shorter" if found > expected else "longer or fewer") + " than the plan's"
+    return Check(name, DURING, ok, message, expected, found, allowed, "readings")
+
+
+def _count_bursts(read: LossReadings, burst_packets: float) -> tuple[int, int, float, float]:
+    """Return the number of intervals with losses and of lost packets, and mean and variance of the first."""
     expected = variance = 0.0
     found = lost = 0
-    was_lost = 0.0
+    was_lost = 0.0  # the probability that the last packet was lost
     columns = (each.tolist() for each in (read.first, read.last, read.entered, read.dropped))
     for begin, end, count, drops in zip(*columns, strict=True):
         ratio = read.ratios[begin]
         if begin != end or not in_bursts(ratio, burst_packets):
-            was_lost = 0.0  # a change begins the kernel's model anew, with no burst
+            was_lost = 0.0  # a change restarts the kernel's model outside a burst
             continue
         if not count:
             continue
@@ -92,37 +107,28 @@ def bursts(
         found += drops > 0
         lost += drops
         was_lost = 1 / (1 + (count - drops) * ends) if drops else 0.0
-    if found > expected:
-        allowed = tolerance.deviations * math.sqrt(variance) + tolerance.deviations**2 / 2
-    else:  # of what is not negative, the second moment bounds the lower tail alone
-        allowed = tolerance.deviations * math.sqrt(expected)
-    ok = abs(found - expected) <= allowed
-    message = f"the delay line at {place} lost {lost} packets between {found} pairs of readings"
-    message += f", expected {expected:.4g} ± {allowed:.3g} with bursts of {burst_packets:g} packets"
-    if not ok:
-        message += ": its bursts are " + ("shorter" if found > expected else "longer or fewer") + " than the plan's"
-    return Check(name, DURING, ok, message, expected, found, allowed, "readings")
+    return found, lost, expected, variance
 
 
 _DROPS = "drops_packets"
-_OWN_DROPS = "own_drops_packets"  # without those of a middlebox below
+_OWN_DROPS = "own_drops_packets"  # without drops of a middlebox below
 _READ = ("sent_packets", _DROPS, "backlog_packets")
 
-Changes = list[tuple[int, float]]  # when, in nanoseconds, and the ratio from then on
+Changes = list[tuple[int, float]]  # time in nanoseconds, and the ratio from then on
 
 
 def changes_of(steps: list[list[float]]) -> Changes:
-    """Of steps as a plan has them, in microseconds."""
+    """Convert a plan's steps, in microseconds."""
     return [(round(at_us * 1000), ratio) for at_us, ratio in steps]
 
 
 @dataclass(frozen=True)
 class LossReadings:
-    """Of each time between two readings: packets that entered and were dropped, and which of ``ratios``, from ``first``
-    to ``last``, held in it.
+    """For each interval between two readings: packets that entered and were dropped, and the range ``first`` to
+    ``last`` of ``ratios`` that applied.
 
-    Loss is decided when a packet enters the delay line; what entered between two readings has left, was dropped, or is
-    held.
+    Loss is decided when a packet enters the delay line. Packets that entered in an interval have left, were dropped, or
+    are still held.
     """
 
     entered: np.ndarray
@@ -133,13 +139,13 @@ class LossReadings:
 
 
 def places_passed(plan: Plan, *, ahead: bool = True) -> set[tuple[str, str]]:
-    """Node and interface of each hop that the flows' data pass; not ``ahead``, that their ACKs pass."""
+    """Return node and interface of each hop that the flows' data pass, or their ACKs if ``ahead`` is false."""
     ends = [flow.ends if ahead else flow.ends[::-1] for flow in plan.flows]
     return {(hop.node, hop.interface) for each in ends for hop in way(plan, *each)}
 
 
 def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], Samples]]:
-    """Node and interface of each delay line, and its readings."""
+    """Yield node and interface of each delay line, and its readings."""
     for queue in plan.queues:
         if queue.kind == Netem.kind:
             line = qdisc_samples(table, *queue.place)
@@ -149,20 +155,22 @@ def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], 
 
 
 def _without_hop(line: Samples, hop: Samples) -> Samples:
-    """The line's readings with its drops apart from those of the hop below it, which the line counts, too."""
+    """Return the line's readings with a column of its own drops, without those of the hop below it, which it also
+    counts."""
     if len(hop) != len(line) or not line.has(_DROPS) or not hop.has(_DROPS):
         return line
     return Samples(line.time_ns, {**line.columns, _OWN_DROPS: line[_DROPS] - hop[_DROPS]})
 
 
 def hidden_by(plan: Plan) -> str | None:
-    """Why its delay lines do not tell how many packets entered them; None where they do."""
+    """Return why the delay lines' counters do not show how many packets entered; None if they do."""
     middlebox = plan.path.middlebox
     return "copies that a middlebox makes leave it, too" if middlebox and middlebox.duplicate_ratio else None
 
 
 def loss_readings(samples: Samples, base: float, changes: Changes) -> LossReadings | None:
-    """``base`` is the ratio before the first of ``changes``. None where nothing was read."""
+    """Return the readings of a delay line, or None if there are fewer than two. ``base`` is the ratio before
+    ``changes``."""
     if len(samples) < 2 or not all(samples.has(column) for column in _READ):
         return None
     times = [time_ns for time_ns, _ in changes]
@@ -175,7 +183,7 @@ def loss_readings(samples: Samples, base: float, changes: Changes) -> LossReadin
 
 
 def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> list[Check]:
-    """One check of each delay line whose loss changes; nothing without a schedule of losses."""
+    """Return a check for each delay line whose loss changes."""
     path = plan.path
     if not (path.forward_loss_steps or path.reverse_loss_steps):
         return []
@@ -203,10 +211,10 @@ def scheduled_loss(
     tolerance: Tolerance,
     burst_packets: float | None = None,
 ) -> Check:
-    """Drops between readings against the ratios that held then; where one changed in between, anything between the
-    least and the largest of them is allowed.
+    """Compare drops between readings with the ratios that applied. If the ratio changed in between, any value between
+    its least and largest is allowed.
 
-    Readings between which one ratio held are judged together with all others of that ratio.
+    Intervals with the same ratio are judged together.
     """
     name = f"loss schedule {place}"
     read = loss_readings(samples, base, changes)
@@ -216,15 +224,15 @@ def scheduled_loss(
     for number, (begin, end) in enumerate(zip(read.first.tolist(), read.last.tolist(), strict=True)):
         held = read.ratios[begin : end + 1]
         groups.setdefault((min(held), max(held)), []).append(number)
-    wrong, told = [], []
+    wrong, parts = [], []
     for (low, high), numbers in groups.items():
         count, lost = int(read.entered[numbers].sum()), int(read.dropped[numbers].sum())
         allowed = max(allowed_losses(lost, count, ratio, burst_packets, tolerance.deviations) for ratio in (low, high))
         words = f"{lost} of {count} packets at {low:.4g}" + (f" to {high:.4g}" if high > low else "")
-        told.append(words)
+        parts.append(words)
         if not count * low - allowed <= lost <= count * high + allowed:
             wrong.append(words)
-    message = f"the delay line at {place} dropped {', '.join(told)}"
+    message = f"the delay line at {place} dropped {', '.join(parts)}"
     if wrong:
         message += f": it does not follow its schedule ({', '.join(wrong)})"
     total = int(read.dropped.sum())

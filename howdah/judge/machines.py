@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only runs on several machines in real time, or on several kernels in one virtual time, must show: clocks,
-processors, the way over the wires; and that the wires between kernels carried every frame at its time."""
+"""Checks for runs on several machines in real time or several kernels in one virtual time: clocks, processors, round
+trips, and that the wires between kernels carried every frame on time."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from howdah.record.clock import ClockRecord, MachineClock
 from howdah.record.verdict import AFTER, BEFORE, ENGINE, Check
 from howdah.record.wire import CarriedFrames, WireRecord
 
-# How well the clocks must be known: what is measured from one machine to another (the end of a transfer) is no better.
-CLOCK_UNCERTAINTY_SHARE = 0.1  # of the round trip
-# CLOCK_MONOTONIC of a machine may gain or lose this share; its rates and delays are wrong by as much.
+# The clocks' largest uncertainty, as a share of the round trip. Measurements between machines, such as the end
+# of a transfer, are no better.
+CLOCK_UNCERTAINTY_SHARE = 0.1
+# The largest relative error of a machine's CLOCK_MONOTONIC. Its rates and delays have the same error.
 LARGEST_GAIN = 0.001
-_LATE_SHARE = 0.01  # of the wake-ups may be later than the tolerance of a delay
+_LATE_SHARE = 0.01  # share of wake-ups that may be later than the tolerance of a delay
 _LARGEST_STEAL = 0.01
 
 
 def machine_checks(
     plan: Plan, clocks: ClockRecord | None, agent: AgentRecord | None, tolerance: Tolerance
 ) -> list[Check]:
-    """``clocks`` is clock.json, ``agent`` agent.json of the run; None where they are missing."""
+    """Return the checks of clocks and processors. ``clocks`` is clock.json, ``agent`` agent.json; None if missing."""
     if clocks is None or agent is None:
         return [Check("clocks", ENGINE, False, "the record of the machines' clocks is missing")]
     checks = []
@@ -56,7 +57,7 @@ def clock_gain(machine: str, entry: MachineClock) -> Check:
 
 
 def processor(plan: Plan, machine: str, found: ProcessorRecord | None, tolerance: Tolerance) -> list[Check]:
-    """A process of high priority woke up on time, and no other machine took the processor away.
+    """Check that a high-priority process woke up on time and that no other machine took the processor away.
 
     A packet that waits for a timer waits as long as that process does.
     """
@@ -65,7 +66,7 @@ def processor(plan: Plan, machine: str, found: ProcessorRecord | None, tolerance
         return [Check(name, ENGINE, False, f"the processor of {machine} was not watched while the flows ran")]
     allowed_us = tolerance.delay(plan.path.rtt_us)
     late = sum(late_ns > allowed_us * 1000 for _, late_ns in found.late)
-    # One that comes later than a whole interval stands for all that were due meanwhile.
+    # A wake-up later than a whole interval replaces all that were due meanwhile.
     total = found.wakeups + found.missed
     share = (late + found.missed) / total
     worst_us = found.late_worst_ns / 1000
@@ -86,8 +87,8 @@ def processor(plan: Plan, machine: str, found: ProcessorRecord | None, tolerance
 
 
 def round_trip_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
-    """The shortest round trip from host to host before or after the flows: the path's two delays, each as exact as it
-    must be by itself, and nothing else."""
+    """Check the shortest round trip between hosts before or after the flows: the path's two delays, each with its own
+    tolerance, and nothing else."""
     if not plan.calibration.enabled or found is None or stage not in (BEFORE, AFTER):
         return []
     measured = {(item.sender, item.receiver): item.round_trip_ns for item in found.round_trips or []}
@@ -115,7 +116,7 @@ def round_trip_checks(plan: Plan, stage: str, found: CalibrationRecord | None, t
 
 
 def wire_checks(plan: Plan, record: WireRecord | None, tolerance: Tolerance) -> list[Check]:
-    """``record`` is wire.json, None where it is missing; nothing of a run in one kernel."""
+    """Return the checks of wires; none for a run in one kernel. ``record`` is wire.json, None if it is missing."""
     if not plan.parts:
         return []
     if record is None:
@@ -130,7 +131,7 @@ def wire_checks(plan: Plan, record: WireRecord | None, tolerance: Tolerance) -> 
 
 
 def _ends(record: WireRecord, number: int) -> Iterator[CarriedFrames]:
-    """Of one wire in every kernel that has it."""
+    """Yield the counts of one wire in every kernel that has it."""
     for wires in record.parts.values():
         yield from (wire for wire in wires if wire.wire == number)
 

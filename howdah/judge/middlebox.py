@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the hop below the delay lines did to packets what the plan says: by its counters and by those of hosts."""
+"""Check that the hop below the delay lines treated packets as planned, by its counters and those of hosts."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from howdah.record.verdict import ACCOUNTING, Check
 
 _ECN_COUNTERS = ("IpExtInECT0Pkts", "IpExtInECT1Pkts", "IpExtInCEPkts")
 _CHECKSUM_COUNTERS = ("TcpInCsumErrors", "UdpInCsumErrors")
-_TOLD = "IcmpInDestUnreachs"
+_UNREACHABLES = "IcmpInDestUnreachs"
 _SACK_RECOVERIES = "TcpExtTCPSackRecovery"
-_MOST_UNSCALED = 65_535  # bytes of a window without a scale
+_MOST_UNSCALED = 65_535  # bytes: the largest window without scaling
 _SHOWN = 3
 
 
 @dataclass(frozen=True)
 class _Hop:
-    """One line's: the counters of its hop, and how many packets it let pass while it was off."""
+    """The hop of one delay line: its counters, and ``unseen``, the packets that it let pass while it was off."""
 
     at: tuple[str, str]
     ahead: bool
@@ -51,15 +51,15 @@ class _Hop:
 def middlebox_checks(
     directory: RunDirectory, data: Measured, state: Snapshots | None, tolerance: Tolerance
 ) -> list[Check]:
-    """``state`` is accounting.json. Nothing where the plan has no middlebox, and where accounting.json or a counter in
-    it is missing, which other checks say."""
+    """Return the checks; ``state`` is accounting.json. Return none without a middlebox, or if the file or a counter in
+    it is missing, which other checks report."""
     plan = data.plan
-    asked = plan.path.middlebox
-    if asked is None or state is None:
+    planned = plan.path.middlebox
+    if planned is None or state is None:
         return []
     try:
         hops = list(_hops(plan, state))
-        return list(_checks(directory, data, asked, state, hops, tolerance))
+        return list(_checks(directory, data, planned, state, hops, tolerance))
     except KeyError:
         return []
 
@@ -78,7 +78,7 @@ def _hops(plan: Plan, state: Snapshots) -> Iterator[_Hop]:
 def _checks(
     directory: RunDirectory,
     data: Measured,
-    asked: Middlebox,
+    planned: Middlebox,
     state: Snapshots,
     hops: list[_Hop],
     tolerance: Tolerance,
@@ -87,24 +87,24 @@ def _checks(
     readings = store.read(directory, "qdisc")
     for hop in hops:
         yield _active(hop, readings, plan)
-        yield _dropped(hop, asked)
+        yield _dropped(hop, planned)
         if hop.ahead:
-            for name, ratio in (("duplicated", asked.duplicate_ratio), ("corrupted", asked.corrupt_ratio)):
+            for name, ratio in (("duplicated", planned.duplicate_ratio), ("corrupted", planned.corrupt_ratio)):
                 if ratio or hop.counted[name]:
                     yield _drawn(hop, name, ratio, tolerance)
-    if asked.corrupt_ratio:
+    if planned.corrupt_ratio:
         yield _checksums(state, hops)
-    if asked.mtu_bytes:
-        yield _sizes(plan, asked, state, hops)
-        yield _told(plan, asked, state, hops)
-    if asked.clears_ecn:
+    if planned.mtu_bytes:
+        yield _sizes(plan, planned, state, hops)
+        yield _icmp(plan, planned, state, hops)
+    if planned.clears_ecn:
         yield _ecn(plan, state, hops)
-    if asked.strips:
-        yield _options(plan, data, asked, state)
+    if planned.strips:
+        yield _options(plan, data, planned, state)
 
 
 def _active(hop: _Hop, readings: pa.Table, plan: Plan) -> Check:
-    """It treated at least what its queue sent between its readings while flows ran."""
+    """Check that the hop treated at least the packets that its queue sent between readings while flows ran."""
     name = f"middlebox active {hop.place}"
     samples = qdisc_samples(readings, *hop.at, HOP_HANDLE)
     inside = samples.time_ns[(samples.time_ns >= 0) & (samples.time_ns < plan.duration_us * 1000)]
@@ -116,10 +116,10 @@ def _active(hop: _Hop, readings: pa.Table, plan: Plan) -> Check:
     return Check(name, ACCOUNTING, treated >= passed, message, passed, treated, 0, "packets")
 
 
-def _dropped(hop: _Hop, asked: Middlebox) -> Check:
-    """Exactly the packets that the list names, of those that came, and those that were too large."""
+def _dropped(hop: _Hop, planned: Middlebox) -> Check:
+    """Check that it dropped exactly the arriving packets that the list names, and those that were too large."""
     counted = hop.counted
-    listed = int(np.searchsorted(asked.lost, counted["seen"], side="right")) if hop.ahead else 0
+    listed = int(np.searchsorted(planned.lost, counted["seen"], side="right")) if hop.ahead else 0
     expected = listed + counted["too_large"]
     message = f"the middlebox at {hop.place} dropped {hop.drops} of {counted['seen']} packets: "
     message += f"{counted['lost']} by their number and {counted['too_large']} too large"
@@ -130,7 +130,7 @@ def _dropped(hop: _Hop, asked: Middlebox) -> Check:
 
 
 def _drawn(hop: _Hop, name: str, ratio: float, tolerance: Tolerance) -> Check:
-    """A binomial number of the packets that were not dropped; a packet that no checksum covers is not corrupted."""
+    """Check a binomial number of the packets that were not dropped. Packets without a checksum are not corrupted."""
     count = hop.counted["seen"] - hop.drops
     mean = ratio * count
     allowed = tolerance.deviations * math.sqrt(mean * (1 - ratio)) + 1
@@ -143,15 +143,15 @@ def _drawn(hop: _Hop, name: str, ratio: float, tolerance: Tolerance) -> Check:
 
 
 def _checksums(state: Snapshots, hops: list[_Hop]) -> Check:
-    """What was damaged is what the hosts found damaged: for TCP a loss."""
+    """Check that hosts found as many damaged packets as were corrupted; for TCP each is a loss."""
     damaged = sum(hop.counted["corrupted"] for hop in hops)
     unseen = sum(sum(state.counter(name).values()) for name in _CHECKSUM_COUNTERS)
     message = f"{damaged} packets were damaged, and hosts dropped {unseen} for a wrong checksum"
     return Check("middlebox checksums", ACCOUNTING, damaged == unseen, message, damaged, unseen, 0, "packets")
 
 
-def _sizes(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> Check:
-    """By the hosts' own counters: so many bytes do not fit into as many packets of the MTU."""
+def _sizes(plan: Plan, planned: Middlebox, state: Snapshots, hops: list[_Hop]) -> Check:
+    """Check the MTU by the hosts' own counters of bytes and packets, which bound the average size."""
     link = plan.path.frame_bytes - plan.path.mtu_bytes
     worst, name = 0, ""
     for flow in plan.flows:
@@ -162,33 +162,33 @@ def _sizes(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> 
             raise KeyError(place)
         received = state.interface(last.to_node, last.to_interface, "rx_packets")
         size = state.interface(last.to_node, last.to_interface, "rx_bytes")
-        most = received * (asked.mtu_bytes + link) + hop.unseen * (plan.path.mtu_bytes - asked.mtu_bytes)
-        over = max(size - most, hop.counted["largest_bytes"] - asked.mtu_bytes)
+        most = received * (planned.mtu_bytes + link) + hop.unseen * (plan.path.mtu_bytes - planned.mtu_bytes)
+        over = max(size - most, hop.counted["largest_bytes"] - planned.mtu_bytes)
         if not name or over > worst:
             worst, name = over, last.to_node
-    message = f"{name} received packets of at most {asked.mtu_bytes} bytes on average, and of at most as many"
+    message = f"{name} received packets of at most {planned.mtu_bytes} bytes on average, and of at most as many"
     if worst > 0:
-        message = f"{name} received {worst} bytes more than packets of {asked.mtu_bytes} bytes have"
+        message = f"{name} received {worst} bytes more than packets of {planned.mtu_bytes} bytes have"
     return Check("middlebox MTU", ACCOUNTING, worst <= 0, message, 0, max(worst, 0), 0, "bytes")
 
 
-def _told(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> Check:
-    """ICMP messages that hosts got: one for each packet that was too large, where the hop answers; otherwise none."""
+def _icmp(plan: Plan, planned: Middlebox, state: Snapshots, hops: list[_Hop]) -> Check:
+    """Check the ICMP messages that hosts received: one for each too large packet if the hop answers, else none."""
     large = sum(hop.counted["too_large"] for hop in hops)
-    expected = large if asked.answers else 0
-    got = sum(state.counter(_TOLD).values())
+    expected = large if planned.answers else 0
+    got = sum(state.counter(_UNREACHABLES).values())
     back = places_passed(plan, ahead=False)
     lost = sum(state.queue_drops(*place) for place in back)
     others = any(flow.datagram_bytes is not None or flow.program is not None for flow in plan.flows)
     ok = expected - lost <= got and (others or got <= expected)
     message = f"{large} packets were too large, and hosts heard of {got} by ICMP"
     if not ok:
-        message += "; the plan says that every one is answered" if asked.answers else "; the plan says a black hole"
+        message += "; the plan says that every one is answered" if planned.answers else "; the plan says a black hole"
     return Check("middlebox ICMP", ACCOUNTING, ok, message, expected, got, lost, "packets")
 
 
 def _ecn(plan: Plan, state: Snapshots, hops: list[_Hop]) -> Check:
-    """What hosts received with ECT or CE; after the flows' time, when the hop is off, the rest may have it."""
+    """Check that hosts received no packets with ECT or CE, except after the flows' time, when the hop is off."""
     hosts = {host.name for host in plan.hosts if host.role != "router"}
     got = sum(count for name in _ECN_COUNTERS for host, count in state.counter(name).items() if host in hosts)
     allowed = sum(hop.unseen for hop in hops)
@@ -197,21 +197,21 @@ def _ecn(plan: Plan, state: Snapshots, hops: list[_Hop]) -> Check:
     return Check("middlebox ECN", ACCOUNTING, got <= allowed, message, 0, got, allowed, "packets")
 
 
-def _options(plan: Plan, data: Measured, asked: Middlebox, state: Snapshots) -> Check:
-    """By what follows from an option: segments are shorter by a time stamp, windows above 64 KiB have a scale, and
-    the kernel counts recoveries by SACK."""
+def _options(plan: Plan, data: Measured, planned: Middlebox, state: Snapshots) -> Check:
+    """Check that options are stripped by their effects: timestamps make segments shorter, window scale allows windows
+    above 64 KiB, and the kernel counts recoveries by SACK."""
     found = []
     senders = {flow.id: data.info[flow.id] for flow in plan.flows if flow.is_tcp}
-    if OPTIONS["timestamps"] in asked.strips:
-        whole = min(plan.path.mtu_bytes, asked.mtu_bytes or plan.path.mtu_bytes) - STAMPED_TCP_BYTES
+    if OPTIONS["timestamps"] in planned.strips:
+        whole = min(plan.path.mtu_bytes, planned.mtu_bytes or plan.path.mtu_bytes) - STAMPED_TCP_BYTES
         short = [flow for flow, read in senders.items() if len(read) and int(read["mss_bytes"].max()) <= whole]
         found += [f"flow {flow} leaves room for time stamps" for flow in short]
-    if OPTIONS["window-scale"] in asked.strips:
+    if OPTIONS["window-scale"] in planned.strips:
         large = [
             flow for flow, read in senders.items() if len(read) and int(read["snd_wnd_bytes"].max()) > _MOST_UNSCALED
         ]
         found += [f"flow {flow} has a window above {_MOST_UNSCALED} bytes" for flow in large]
-    if OPTIONS["sack"] in asked.strips:
+    if OPTIONS["sack"] in planned.strips:
         count = sum(state.counter(_SACK_RECOVERIES).values())
         found += [f"{count} recoveries were by SACK"] if count else []
     message = "no flow used an option that the middlebox strips"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be proven of a simulated path: rate, delay, buffer, loss, and every packet. There is no kernel to ask."""
+"""Checks of a simulated path: rate, delay, buffer, loss, and every packet. There is no kernel to read back from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BOTTLENECKS = ("forward", "reverse")
 def model_checks(
     directory: RunDirectory, data: Measured, report: IngestReport, agent: AgentRecord | None, tolerance: Tolerance
 ) -> list[Check]:
-    """Every check of a run of a model; ``agent`` is agent.json, None if it is missing."""
+    """Return every check of a model's run. ``agent`` is agent.json, None if it is missing."""
     plan = data.plan
     if agent is None:
         missing = "agent.json is missing: the simulation did not finish"
@@ -46,7 +46,7 @@ def model_checks(
 
 
 def _model(plan: Plan, agent: AgentRecord) -> Check:
-    """The simulator that ran is the one whose parameters the plan declares; and who reads it knows it is one."""
+    """Check that the simulator that ran is the planned one. The message tells readers that it is a model."""
     wanted, found = plan.traits.label, agent.kernel_release
     message = f"the TCP of this run is a {found}: it shows what that model does, not what a kernel does"
     if found != wanted:
@@ -63,8 +63,8 @@ def _packets(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> Itera
 
 
 def packet_checks(plan: Plan, links: Links, tolerance: Tolerance) -> list[Check]:
-    """Packets that hosts sent minus those that hosts at the other side got are what the bottleneck dropped, or what
-    the path's loss asks for. Raises LookupError where a queue is missing."""
+    """Check that packets sent by hosts minus packets received by hosts at the other side are the bottleneck's drops
+    plus the path's random loss. Raise LookupError if a queue is missing."""
     sides = {"forward": ("sender", "receiver"), "reverse": ("receiver", "sender")}
     checks = []
     for direction, (near, far) in sides.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policer: its burst and rate by a train of frames before and after the flows, and its bucket while they run."""
+"""Check the policer: burst and rate by a train of frames before and after the flows, and its bucket while they run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from howdah.record.verdict import DURING, Check
 
 
 def train_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
-    """Of calibration-*.json; nothing where the file is missing, which is a failed check of its own.
+    """Return the checks of calibration-*.json. Return none if the file is missing, which another check reports.
 
-    Frames come each ``spacing``, faster than the bucket fills. The first dropped one, with number m at time t, found
-    less than a frame in it, and the one before found at least that. So the burst is within a part of a frame of
-    (m + 1/2) frames - rate x (t - spacing / 2). From then on frames pass at the rate, known to one frame of all.
+    Frames arrive every ``spacing``, faster than the bucket fills. The first dropped frame, with number m at time t,
+    found less than a frame in the bucket; the one before found at least that. So the burst is within part of a frame of
+    (m + 1/2) frames - rate x (t - spacing / 2). From then on frames pass at the rate, which is known to one frame of
+    all.
     """
     policer = plan.path.policer
     if policer is None or not plan.calibration.enabled or found is None:
@@ -50,11 +51,11 @@ def train_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolera
 
 
 def bucket_check(data: Measured, tolerance: Tolerance) -> list[Check]:
-    """What passed while the flows ran, against a bucket of tokens that is computed again from reading to reading.
+    """Check what passed while the flows ran against a token bucket that is recomputed from reading to reading.
 
-    ``most`` and ``least`` bound what the bucket holds: most if packets came before it filled up, least if afterwards.
-    More may not pass than ``most`` has; and nothing may be dropped where ``least`` never was below a frame. Both to
-    one frame, and to the tolerance of a rate.
+    ``most`` and ``least`` bound the bucket's content: the most if packets came before it filled up, the least if after.
+    No more than ``most`` may pass, and nothing may be dropped where ``least`` never fell below a frame; both to one
+    frame and the tolerance of a rate.
     """
     policer = data.plan.path.policer
     if policer is None:
@@ -72,12 +73,12 @@ def bucket_check(data: Measured, tolerance: Tolerance) -> list[Check]:
 
 
 def _replay(policer: Policer, hook: Samples, queue: Samples, frame: int, share: float) -> str | None:
-    """What contradicts the bucket, at the first reading that does; None where nothing does."""
-    _, mine, its = np.intersect1d(hook.time_ns, queue.time_ns, return_indices=True)
-    time_ns = hook.time_ns[mine]
-    drops = np.diff(hook["drops_packets"][mine]).tolist()
-    passed = np.diff((queue["sent_bytes"] + queue["backlog_bytes"])[its]).tolist()
-    refused = np.diff(queue["drops_packets"][its]).tolist()  # they had passed the policer, and their sizes are unknown
+    """Return what contradicts the bucket at the first such reading, or None."""
+    _, hook_index, queue_index = np.intersect1d(hook.time_ns, queue.time_ns, return_indices=True)
+    time_ns = hook.time_ns[hook_index]
+    drops = np.diff(hook["drops_packets"][hook_index]).tolist()
+    passed = np.diff((queue["sent_bytes"] + queue["backlog_bytes"])[queue_index]).tolist()
+    refused = np.diff(queue["drops_packets"][queue_index]).tolist()  # they passed the policer; their sizes are unknown
     burst = float(policer.burst_bytes)
     most = least = burst  # full when the flows start
     for number, span_ns in enumerate(np.diff(time_ns).tolist()):

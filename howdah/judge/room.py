@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues that have little room on purpose, delay lines and queues of senders' interfaces: they hold no more than that,
-and drop only what finds no room. Of a sender's queue the kernel tells kind and limits, and two counters its drops.
+"""Check queues that are short on purpose, delay lines and queues of senders' interfaces: they must hold no more than
+their limit, and drop only packets that find no room. For a sender's queue also compare kind, limits and two counters of
+drops.
 
-What a sender's queue refuses was never on the path. TCP hears of it at once and slows down (tcp_enter_cwr), and the
-packet stays where it was.
+A packet that a sender's queue refuses was never on the path. TCP learns of it at once and slows down (tcp_enter_cwr),
+and keeps the packet.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import ACCOUNTING, DURING, Check
 
-_MANY = 20  # drops, after which one of the readings that saw some drops finds the queue full, or one packet short
+_MANY = 20  # drops from which on some reading must find the queue full, or one packet short
 _READ = ("sent_packets", "drops_packets", "backlog_packets")
 
 
 def room_check(name: str, what: str, samples: Samples, room: tuple[int, int], end_ns: int) -> Check:
-    """``room`` is the least that it holds when it drops, and the most that it ever holds, in packets.
+    """Check a queue's limit. ``room`` has the least that it holds when it drops, and the most that it ever holds, in
+    packets.
 
-    Between two readings in which it dropped, a queue held at most what it held before and what came meanwhile: that
-    must reach the limit.
+    Between two readings with drops, a queue held at most what it held before plus what arrived meanwhile: that must
+    reach the limit.
     """
     least, limit = room
     inside = np.flatnonzero((samples.time_ns >= 0) & (samples.time_ns < end_ns))
@@ -38,7 +40,7 @@ def room_check(name: str, what: str, samples: Samples, room: tuple[int, int], en
         return Check(name, DURING, None, f"{what} was not read", unit="packets")
     held, sent, drops = (samples[column][inside] for column in ("backlog_packets", "sent_packets", "drops_packets"))
     dropped, peak = np.diff(drops), int(held.max())
-    most = held[1:] + np.diff(sent)  # what left, and what is left
+    most = held[1:] + np.diff(sent)  # packets that left and packets still held
     total = int(dropped.sum())
     has = f"{limit} packets" if least == limit else f"{limit} packets, {least} of one flow or priority"
     message = f"{what} has room for {has}, held at most {peak} and dropped {total}"
@@ -55,13 +57,14 @@ def room_check(name: str, what: str, samples: Samples, room: tuple[int, int], en
 
 
 def host_queue_checks(data: Measured, state: Snapshots | None) -> list[Check]:
-    """Two checks of each queue that the plan gives a sender; ``state`` is accounting.json, None if it is missing."""
+    """Return two checks for each queue that the plan gives a sender. ``state`` is accounting.json, None if it is
+    missing."""
     checks = []
     for each in host_queues(data.plan):
         place = f"{each.node}:{each.interface}"
         name, what = f"host queue {place}", f"the queue of {place}"
         if state is not None:
-            checks.append(_account(name, what, each, state))
+            checks.append(_settings_check(name, what, each, state))
         samples = data.host_queues[each.node, each.interface]
         end_ns = data.plan.duration_us * 1000
         checks.append(room_check(name, what, samples, room_of(data.plan, each), end_ns))
@@ -69,26 +72,26 @@ def host_queue_checks(data: Measured, state: Snapshots | None) -> list[Check]:
 
 
 def room_of(plan: Plan, each: PlannedQueue) -> tuple[int, int]:
-    """The least that it holds when it drops, and the most that it ever holds, in packets.
+    """Return the least that a queue holds when it drops, and the most that it ever holds, in packets.
 
-    A program may set a DSCP (IP_TOS), and so a priority, which has a queue of its own in some kinds.
+    A program may set a DSCP (IP_TOS) and so a priority, which has a queue of its own in some kinds.
     """
     least, most = each.queue.room_packets
     free = any(flow.program is not None and each.node == flow.sender for flow in plan.flows)
     return least, most * each.queue.priorities if free else most
 
 
-def _account(name: str, what: str, each: PlannedQueue, state: Snapshots) -> Check:
-    """That it was there, with the limits of the plan, and that the rate limit above it counted the same drops."""
+def _settings_check(name: str, what: str, each: PlannedQueue, state: Snapshots) -> Check:
+    """Check that the queue existed with the planned limits, and that the rate limit above it counted the same drops."""
     queues = {item["handle"]: item for item in state.qdiscs(each.node, each.interface)}
     own = queues.get(HOST_HANDLE)
     if own is None or own["kind"] != each.queue.kind:
         message = f"{what} is {'missing' if own is None else own['kind']}, the plan says {queue_words(each.queue)}"
         return Check(name, ACCOUNTING, False, message)
-    told = each.queue.limits(each.queue.encode())  # what the kernel tells of this kind
+    limits = each.queue.limits(each.queue.encode())  # the limits that the kernel reports for this kind
     wrong = [
         f"its {limit.removesuffix('_packets')} is {own.get(limit)}, the plan says {value}"
-        for limit, value in told.items()
+        for limit, value in limits.items()
         if own.get(limit) != value
     ]
     above = queues[ROOT_HANDLE]["drops"]
@@ -104,7 +107,7 @@ def _account(name: str, what: str, each: PlannedQueue, state: Snapshots) -> Chec
 
 
 def delay_limit_checks(directory: RunDirectory, plan: Plan) -> list[Check]:
-    """One check of each delay line towards a receiver; nothing where the plan gives them no limit."""
+    """Return a check for each delay line towards a receiver; none if the plan gives them no limit."""
     limit = plan.path.delay_limit_packets
     if limit is None:
         return []

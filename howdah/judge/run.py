@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""verdict.json: was the path what it claimed to be, and is everything recorded?"""
+"""Write verdict.json: was the path what the plan says, and was everything recorded?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from howdah.errors import HowdahError
 from howdah.extension import extensions
 from howdah.hooks import CheckRun
 from howdah.ingest.run import read_report
-from howdah.judge.accounting import accounting_checks, read_snapshots
+from howdah.ingest.source import IngestReport
+from howdah.judge.accounting import Snapshots, accounting_checks, read_snapshots
 from howdah.judge.active_queue import active_queue_checks
 from howdah.judge.agreement import agreement_checks
 from howdah.judge.calibration import calibration_checks
@@ -34,6 +35,7 @@ from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
 from howdah.record.account import TraceAccount
 from howdah.record.agent import AgentRecord
+from howdah.record.calibration import CalibrationRecord
 from howdah.record.clock import CLOCK_FILE, ClockRecord
 from howdah.record.directory import RunDirectory
 from howdah.record.model import checked
@@ -45,10 +47,11 @@ _Kind = TypeVar("_Kind")
 
 
 def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> Verdict:
-    """Make every check and write verdict.json. Any check that fails makes the run *invalid*.
+    """Make every check and write verdict.json. A failed check makes the run *invalid*.
 
-    A check that could not be made (``ok`` null) does not: its message says why. A check whose data should be there
-    and are not fails. ``data`` are the tables, where they were read already. Raises HowdahError if there are none.
+    A check that could not be made (``ok`` null) does not: its message says why. A check whose data are missing although
+    they should exist fails. ``data`` are the tables if they were read already. Raise HowdahError if there are no
+    tables.
     """
     tolerance = tolerance_of(plan)
     data = data or load(directory, plan)
@@ -64,57 +67,96 @@ def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> 
 def _kernel_checks(
     directory: RunDirectory, data: Measured, agent: AgentRecord | None, tolerance: Tolerance
 ) -> list[Check]:
-    """Of a run on real kernels; ``agent`` is agent.json, None if it is missing."""
+    """Return the checks of a run on real kernels, by stage. ``agent`` is agent.json, None if it is missing."""
     plan, raw = data.plan, directory.raw
     before, after = (read_calibration(raw / f"calibration-{stage}.json") for stage in ("before", "after"))
-    idle = idle_of(directory, plan)
-    checks: list[Check] = engine_checks(plan, agent, tolerance, idle)
-    checks += settings_checks(plan, agent)
-    checks += own_module_checks(plan, agent)
-    report = read_report(directory)
-    checks += kernel_log_checks(report, agent)
     several = plan.traits.several_machines
-    if several:
-        checks += machine_checks(plan, _told(ClockRecord, raw / CLOCK_FILE), agent, tolerance)
-        checks += round_trip_checks(plan, BEFORE, before, tolerance)
-    checks += wire_checks(plan, _told(WireRecord, raw / WIRE_FILE), tolerance)
-    if plan.real_time is not None:
-        checks += processor(plan, "the virtual machine", agent.processor if agent else None, tolerance)
-    checks += calibration_checks(plan, BEFORE, before, tolerance)
-    checks += train_checks(plan, BEFORE, before, tolerance)
-    checks += jitter_checks(plan, BEFORE, before, tolerance)
-    checks += during_checks(data, tolerance)
-    checks += link_checks(directory, data, tolerance)
-    checks += bucket_check(data, tolerance)
-    checks += loss_schedule_checks(directory, plan, tolerance)
-    checks += burst_checks(directory, plan, tolerance)
-    checks += delay_limit_checks(directory, plan)
-    checks += tick_checks(data)
-    checks += limit_checks(data, tolerance)
-    checks += sending_checks(data, tolerance)
-    account = read_snapshots(raw)
-    checks += processor_checks(directory, data, account, tolerance)
-    checks += accounting_checks(plan, account, tolerance)
-    checks += host_queue_checks(data, account)
-    checks += active_queue_checks(plan, account)
-    checks += connection_checks(plan, data.flows["flow"].to_pylist(), agent, account)
-    checks += middlebox_checks(directory, data, account, tolerance)
-    checks += order_checks(plan, account)
-    accounts = (_told(TraceAccount, raw / name) for name in ("trace.json", "slow_start.json"))
-    checks += collection_checks(plan, report, *accounts)
-    checks += coverage_checks(plan, report, data, raw, account)
-    checks += agreement_checks(data)
-    checks += _gaps(plan, data, idle)
-    checks += calibration_checks(plan, AFTER, after, tolerance)
-    checks += train_checks(plan, AFTER, after, tolerance)
-    checks += jitter_checks(plan, AFTER, after, tolerance)
-    if several:
-        checks += round_trip_checks(plan, AFTER, after, tolerance)
-    return checks
+    report, idle, state = read_report(directory), idle_of(directory, plan), read_snapshots(raw)
+    return [
+        *engine_checks(plan, agent, tolerance, idle),
+        *settings_checks(plan, agent),
+        *own_module_checks(plan, agent),
+        *kernel_log_checks(report, agent),
+        *(machine_checks(plan, _read(ClockRecord, raw / CLOCK_FILE), agent, tolerance) if several else ()),
+        *(round_trip_checks(plan, BEFORE, before, tolerance) if several else ()),
+        *wire_checks(plan, _read(WireRecord, raw / WIRE_FILE), tolerance),
+        *_virtual_machine_checks(plan, agent, tolerance),
+        *_calibration_checks(plan, BEFORE, before, tolerance),
+        *_flow_checks(directory, data, tolerance),
+        *_packet_checks(directory, data, agent, state, tolerance),
+        *_record_checks(directory, data, report, state, idle),
+        *_calibration_checks(plan, AFTER, after, tolerance),
+        *(round_trip_checks(plan, AFTER, after, tolerance) if several else ()),
+    ]
+
+
+def _virtual_machine_checks(plan: Plan, agent: AgentRecord | None, tolerance: Tolerance) -> list[Check]:
+    if plan.real_time is None:
+        return []
+    return processor(plan, "the virtual machine", agent.processor if agent else None, tolerance)
+
+
+def _calibration_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
+    """Return the checks of the path as the agent measured it before or after the flows."""
+    return [
+        *calibration_checks(plan, stage, found, tolerance),
+        *train_checks(plan, stage, found, tolerance),
+        *jitter_checks(plan, stage, found, tolerance),
+    ]
+
+
+def _flow_checks(directory: RunDirectory, data: Measured, tolerance: Tolerance) -> list[Check]:
+    """Return the checks of path and hosts while the flows ran."""
+    plan = data.plan
+    return [
+        *during_checks(data, tolerance),
+        *link_checks(directory, data, tolerance),
+        *bucket_check(data, tolerance),
+        *loss_schedule_checks(directory, plan, tolerance),
+        *burst_checks(directory, plan, tolerance),
+        *delay_limit_checks(directory, plan),
+        *tick_checks(data),
+        *limit_checks(data, tolerance),
+        *sending_checks(data, tolerance),
+    ]
+
+
+def _packet_checks(
+    directory: RunDirectory,
+    data: Measured,
+    agent: AgentRecord | None,
+    state: Snapshots | None,
+    tolerance: Tolerance,
+) -> list[Check]:
+    """Return the checks that account for every segment, packet and connection. ``state`` is accounting.json."""
+    plan = data.plan
+    return [
+        *processor_checks(directory, data, state, tolerance),
+        *accounting_checks(plan, state, tolerance),
+        *host_queue_checks(data, state),
+        *active_queue_checks(plan, state),
+        *connection_checks(plan, data.flows["flow"].to_pylist(), agent, state),
+        *middlebox_checks(directory, data, state, tolerance),
+        *order_checks(plan, state),
+    ]
+
+
+def _record_checks(
+    directory: RunDirectory, data: Measured, report: IngestReport, state: Snapshots | None, idle: Idle | None
+) -> list[Check]:
+    """Return the checks that everything was recorded and that the records agree."""
+    plan, raw = data.plan, directory.raw
+    trace, events = (_read(TraceAccount, raw / name) for name in ("trace.json", "slow_start.json"))
+    return [
+        *collection_checks(plan, report, trace, events),
+        *coverage_checks(plan, report, data, raw, state),
+        *agreement_checks(data),
+        *_gaps(plan, data, idle),
+    ]
 
 
 def _gaps(plan: Plan, data: Measured, idle: Idle | None) -> list[Check]:
-    """Readings of the bottleneck's queue; the other collectors are driven by the same loop."""
+    """Check the readings of the bottleneck's queue; the same loop drives the other collectors."""
     if plan.collect.qdisc_us is None:
         return []
     times = data.bottleneck.time_ns
@@ -122,15 +164,15 @@ def _gaps(plan: Plan, data: Measured, idle: Idle | None) -> list[Check]:
 
 
 def _agent(directory: RunDirectory) -> AgentRecord | None:
-    """None if it is missing or cannot be read, which the report of ingest explains."""
+    """Read agent.json. Return None if it is missing or unreadable, which the report of ingest explains."""
     try:
         return read_agent(directory)
     except (OSError, HowdahError):
         return None
 
 
-def _told(kind: type[_Kind], path: Path) -> _Kind | None:
-    """A record, or None if the file is missing or no whole one."""
+def _read(kind: type[_Kind], path: Path) -> _Kind | None:
+    """Read a record. Return None if the file is missing or incomplete."""
     try:
         return checked(kind, read_raw_json(path), path)
     except (OSError, ValueError):
@@ -138,13 +180,13 @@ def _told(kind: type[_Kind], path: Path) -> _Kind | None:
 
 
 def extension_checks(directory: RunDirectory, data: Measured) -> list[Check]:
-    """Raises HowdahError, which names the package, for a check that does not work."""
+    """Return the checks of packages. Raise HowdahError, naming the package, if a check does not work."""
     checks: list[Check] = []
     for each in extensions("checks").values():
         check: CheckRun = each.load()
-        checks += each.guarded(_made, check, directory, data)
+        checks += each.guarded(_run_check, check, directory, data)
     return checks
 
 
-def _made(check: CheckRun, directory: RunDirectory, data: Measured) -> list[Check]:
+def _run_check(check: CheckRun, directory: RunDirectory, data: Measured) -> list[Check]:
     return list(check(directory, data))

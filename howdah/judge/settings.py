@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the kernel had the settings that the plan asks for, by what the agent read back from it after the set-up.
+"""Check that the kernel had the planned settings, by what the agent read back from it after the set-up.
 
-A wrong setting of TCP changes the result and leaves the path as it is, so no measurement of the path finds it.
+A wrong setting of TCP changes the result but not the path, so measurements of the path cannot detect it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,18 @@ from howdah.record.verdict import ENGINE, Check
 
 _Kind = TypeVar("_Kind")
 
-# Queues that the kernel attaches by itself, and sysctls that programs of a flow set for themselves.
-_OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")
-_QUEUE_OF_A_NIC = "pfifo"  # which the engine gives those that are ends of a link between two machines
-_STEP_US = 2  # CoDel counts 1.024 us, PIE 64 ns
-_OWN_SYSCTLS = ("net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward")
-_BYTE_A_SECOND = 8  # tc tells a rate in whole bytes a second
+_OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")  # attached by the kernel itself
+_NIC_QUEUE = "pfifo"  # set by the engine on the ends of a link between two machines
+_STEP_US = 2  # rounding of times: CoDel counts 1.024 us, PIE 64 ns
+_OWN_SYSCTLS = ("net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward")  # set by a flow's programs
+_BYTE_PER_SECOND = 8  # tc prints rates in whole bytes per second
 _SHOWN = 3
-_OF_TCP = "tcp_"  # engines give their kernels parameters of other code
-_AT_BOOT_ALONE = "ipv6.disable"  # what no running kernel can be told
+_OF_TCP = "tcp_"  # engines pass their kernels parameters of other code as well
+_BOOT_ONLY = "ipv6.disable"  # cannot be changed in a running kernel
 
 
 def settings_checks(plan: Plan, agent: AgentRecord | None) -> list[Check]:
-    """Of agent.json; nothing where it is missing, which is a failed check of its own."""
+    """Return the checks of agent.json. Return none if it is missing, which another check reports."""
     if agent is None:
         return []
     return [
@@ -50,9 +49,9 @@ def settings_checks(plan: Plan, agent: AgentRecord | None) -> list[Check]:
 
 
 def _check(name: str, wrong: list[str] | None, source: str) -> Check:
-    """``wrong`` has a sentence for each difference, None where the kernel was not asked."""
+    """Return a check. ``wrong`` has a sentence for each difference, or is None if the agent did not read them."""
     if wrong is None:
-        # The agents of earlier releases did not ask for routes.
+        # Agents of earlier releases did not read routes.
         return Check(name, ENGINE, None if source == "routes" else False, f"agent.json holds no {source}")
     more = f" (and {len(wrong) - _SHOWN} more)" if len(wrong) > _SHOWN else ""
     message = "; ".join(wrong[:_SHOWN]) + more if wrong else f"the {name} are those of the plan"
@@ -60,7 +59,7 @@ def _check(name: str, wrong: list[str] | None, source: str) -> Check:
 
 
 def _sysctls(plan: Plan, agent: AgentRecord) -> list[str] | None:
-    """Those of the plan have its value; every other one is the same on all nodes of a kernel."""
+    """Compare the sysctls in the plan with their values; all others must be equal on all nodes of a kernel."""
     dumps = agent.sysctls
     if not dumps:
         return None
@@ -74,13 +73,13 @@ def _sysctls(plan: Plan, agent: AgentRecord) -> list[str] | None:
             found = dumps.get(place, {}).get(name)
             if found is not None and not _equal_words(value, found):
                 wrong.append(f"{name} is {found} {_at(place)}, the plan says {value}")
-    if not plan.traits.several_machines and len(plan.kernels) == 1:  # others may have other defaults
-        wrong += _uneven(dumps, {name for _, name in wanted})
+    if not plan.traits.several_machines and len(plan.kernels) == 1:  # other kernels may have other defaults
+        wrong += _differing_sysctls(dumps, {name for _, name in wanted})
     return wrong
 
 
-def _uneven(dumps: dict[str, dict[str, str]], wanted: set[str]) -> Iterator[str]:
-    """Sysctls that the plan sets nowhere and that some node has changed."""
+def _differing_sysctls(dumps: dict[str, dict[str, str]], wanted: set[str]) -> Iterator[str]:
+    """Report sysctls that the plan does not set and that differ between nodes."""
     nodes = {node: values for node, values in dumps.items() if not node.startswith("*")}
     names = dict.fromkeys(name for values in nodes.values() for name in values)
     for name in names:
@@ -91,12 +90,12 @@ def _uneven(dumps: dict[str, dict[str, str]], wanted: set[str]) -> Iterator[str]
             if name in values:
                 places.setdefault(values[name], []).append(node)
         if len(places) > 1:
-            told = ", ".join(f"{value} at {' and '.join(where)}" for value, where in places.items())
-            yield f"{name} is {told}, and the plan sets it nowhere"
+            values_text = ", ".join(f"{value} at {' and '.join(where)}" for value, where in places.items())
+            yield f"{name} is {values_text}, and the plan sets it nowhere"
 
 
 def _interfaces(plan: Plan, agent: AgentRecord) -> list[str] | None:
-    """MTU, offloads, the largest burst of segmentation offload, and the length of queues."""
+    """Compare MTU, offloads, the largest burst of segmentation offload, and queue lengths."""
     dumps = agent.links
     if not dumps:
         return None
@@ -119,8 +118,8 @@ def _interfaces(plan: Plan, agent: AgentRecord) -> list[str] | None:
 
 
 def _queues(plan: Plan, agent: AgentRecord) -> list[str] | None:
-    """Kind of every queue, its limits and thresholds, and rate of every class as they were before the flows; no queue
-    that nobody planned."""
+    """Compare the kind, limits and thresholds of every queue and the rate of every class before the flows; report
+    unplanned queues."""
     dumps = agent.qdiscs
     if not dumps:
         return None
@@ -129,7 +128,7 @@ def _queues(plan: Plan, agent: AgentRecord) -> list[str] | None:
     lines = {line.place for line in delay_lines(plan)} if plan.parts else set()
     usual = [*_OWN_QUEUES, (agent.sysctls or {}).get("*", {}).get("net.core.default_qdisc")]
     if plan.traits.several_machines:
-        usual.append(_QUEUE_OF_A_NIC)
+        usual.append(_NIC_QUEUE)
     found: dict[tuple[str, str, str], str] = {}
     for node, dump in dumps.items():
         for item in dump.qdiscs:
@@ -150,12 +149,12 @@ def _queues(plan: Plan, agent: AgentRecord) -> list[str] | None:
         and kind not in usual
         and not ((node, interface, ROOT_HANDLE) in lines and (handle, kind) == (WIRE_HANDLE, WIRE))
     ]
-    further = (_rooms, _classes, _filters, _policers)
+    further = (_limits, _classes, _filters, _policers)
     return wrong + [sentence for found in further for sentence in found(plan, dumps)]
 
 
-def _rooms(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
-    """The limits and thresholds of queues, in the kernel's own words."""
+def _limits(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
+    """Compare limits and thresholds of queues, as the kernel reports them."""
     for item in plan.queues:
         names = item.discipline.told
         dump = dumps.get(item.node)
@@ -164,9 +163,9 @@ def _rooms(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
         for found in dump.qdiscs:
             if (found.dev, found.handle, found.kind) != (item.interface, item.handle, item.kind):
                 continue
-            said = _options(found)
+            reported = _options(found)
             for word, name in names.items():
-                value, planned = said.get(word), getattr(item.discipline, name)
+                value, planned = reported.get(word), getattr(item.discipline, name)
                 if planned is None:
                     continue
                 queue = f"the queue {item.handle} of {item.node}:{item.interface}"
@@ -178,7 +177,8 @@ def _rooms(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
 
 
 def _filters(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
-    """What the queue takes for a mark. Without it marked packets are as any."""
+    """Compare the DSCP by which a queue classifies packets. With another one, marked packets are treated like any
+    other."""
     for item in _operations(plan, Filter):
         node, interface = item.at
         dump = dumps.get(node)
@@ -186,33 +186,35 @@ def _filters(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
             continue
         found = dump.filters.get(interface, [])
         if [(each.dscp, each.queue) for each in found] != [(item.dscp, item.queue)]:
-            told = ", ".join(f"DSCP {each.dscp}" for each in found) or "no mark"
-            yield f"the queue of {node}:{interface} looks at {told}, the plan says DSCP {item.dscp}"
+            reported = ", ".join(f"DSCP {each.dscp}" for each in found) or "no mark"
+            yield f"the queue of {node}:{interface} looks at {reported}, the plan says DSCP {item.dscp}"
 
 
 def _policers(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
-    """Rate and burst of the policer, which the kernel keeps in steps of 64 ns; no policer that nobody planned."""
+    """Compare rate and burst of policers, which the kernel keeps in steps of 64 ns; report unplanned policers."""
     wanted = {item.at: item for item in _operations(plan, Police)}
-    told = {(node, interface): buckets for node, dump in dumps.items() for interface, buckets in dump.policers.items()}
-    for node, interface in dict.fromkeys([*wanted, *(place for place, buckets in told.items() if buckets)]):
-        item, found = wanted.get((node, interface)), told.get((node, interface), [])
+    reported = {
+        (node, interface): buckets for node, dump in dumps.items() for interface, buckets in dump.policers.items()
+    }
+    for node, interface in dict.fromkeys([*wanted, *(place for place, buckets in reported.items() if buckets)]):
+        item, found = wanted.get((node, interface)), reported.get((node, interface), [])
         if node not in dumps or (item and len(found) == 1 and _same_bucket(found[0], item)):
             continue
-        said = " and ".join(map(str, found))
+        held = " and ".join(map(str, found))
         planned = f"{item.burst_bytes} bytes at {item.rate_bits_per_second} bit/s" if item else "nothing of it"
-        yield f"the policer of {node}:{interface} holds {said or 'nothing: it is missing'}, the plan says {planned}"
+        yield f"the policer of {node}:{interface} holds {held or 'nothing: it is missing'}, the plan says {planned}"
 
 
 def _same_bucket(found: ShownPolicer, item: Police) -> bool:
     step = item.rate_bits_per_second * TICK_NS // 8_000_000_000 + 1
-    same_rate = abs(found.rate_bits_per_second - item.rate_bits_per_second) <= _BYTE_A_SECOND
-    # A rate in whole bytes a second fills the bucket a little later.
-    share = _BYTE_A_SECOND * item.burst_bytes // item.rate_bits_per_second
+    same_rate = abs(found.rate_bits_per_second - item.rate_bits_per_second) <= _BYTE_PER_SECOND
+    # A rate in whole bytes per second fills the bucket a little later.
+    share = _BYTE_PER_SECOND * item.burst_bytes // item.rate_bits_per_second
     return same_rate and bool(abs(found.burst_bytes - item.burst_bytes) <= step + share)
 
 
 def _classes(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
-    """An older tc prints classes as text, whatever it is asked for; those are not compared."""
+    """Compare rates of classes. An older tc prints classes as text even with -json; those are not compared."""
     for item in _operations(plan, Class):
         node, interface = item.at
         dump = dumps.get(node)
@@ -220,12 +222,12 @@ def _classes(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
             if isinstance(found, str) or found.handle != item.classid or found.rate is None:
                 continue
             rate, planned = found.rate * 8, item.rate.rate_bits_per_second
-            if abs(rate - planned) > _BYTE_A_SECOND:
+            if abs(rate - planned) > _BYTE_PER_SECOND:
                 yield f"the class {item.classid} of {node}:{interface} has {rate} bit/s, the plan says {planned}"
 
 
 def _routes(plan: Plan, agent: AgentRecord) -> list[str] | None:
-    """Initial windows and quick ACKs of the routes that have any."""
+    """Compare initial windows and quick ACKs of the routes that have any."""
     dumps = agent.routes
     if not dumps:
         return None
@@ -245,14 +247,14 @@ def _routes(plan: Plan, agent: AgentRecord) -> list[str] | None:
 
 
 def _parameters(plan: Plan, agent: AgentRecord) -> list[str] | None:
-    """Of modules and of built-in code; not every parameter can be read."""
+    """Compare parameters of modules and built-in code, as far as they can be read."""
     dumps = agent.modules
     if dumps is None:
         return None
     wanted: dict[tuple[str, str], str] = {}
     for key, value in plan.kernel_parameters.items():
-        if key == _AT_BOOT_ALONE and plan.traits.outlives_run:
-            continue  # a kernel that lives on was not booted for the run
+        if key == _BOOT_ONLY and plan.traits.outlives_run:
+            continue  # such a kernel was not booted for the run
         module, _, name = key.partition(".")
         wanted[module, name] = str(value)
     for item in _operations(plan, ModuleParameter):
@@ -269,19 +271,19 @@ def _parameters(plan: Plan, agent: AgentRecord) -> list[str] | None:
 
 
 def _boot_checks(plan: Plan, agent: AgentRecord) -> list[Check]:
-    """Of what each kernel was given when it booted, which it keeps of parameters that it shows nowhere else, too.
+    """Compare the parameters that each kernel got at boot, including those that it shows nowhere else.
 
-    Nothing where no kernel was booted for the run, and of agents of earlier releases, which did not ask.
+    Return none if no kernel was booted for the run, or if an agent of an earlier release did not read them.
     """
     kernels: dict[str, KernelRecord] = {
         "the kernel": agent,
         **{f"the kernel of {name}": one for name, one in (agent.machines or {}).items()},
     }
-    told = {name: one.boot_parameters for name, one in kernels.items() if one.boot_parameters is not None}
-    if plan.traits.outlives_run or not plan.kernel_parameters or not told:
+    reported = {name: one.boot_parameters for name, one in kernels.items() if one.boot_parameters is not None}
+    if plan.traits.outlives_run or not plan.kernel_parameters or not reported:
         return []
     wrong = []
-    for kernel, given in told.items():
+    for kernel, given in reported.items():
         for name, value in plan.kernel_parameters.items():
             if name not in given:
                 wrong.append(f"{kernel} was not given {name}, the plan says {value}")
@@ -310,7 +312,7 @@ def _shown(value: int | bool) -> str:
 
 
 def _options(queue: ShownQueue) -> dict[str, Any]:
-    """Those of GRED's virtual queues have the queue's number before their names."""
+    """Return a queue's options; those of GRED's virtual queues have the queue's number as a prefix."""
     options = dict(queue.options)
     for each in options.get("vqs", ()):
         options |= {f"{each.get('vq')} {word}": value for word, value in each.items()}
@@ -318,7 +320,7 @@ def _options(queue: ShownQueue) -> dict[str, Any]:
 
 
 def _option(word: str, name: str, value: int) -> str:
-    """``limit 3 packets``, ``target 5000 us``."""
+    """Return an option in words: ``limit 3 packets``, ``target 5000 us``."""
     unit = name.rpartition("_")[2]
     return f"{word} {value}" + f" {unit}" * (unit in ("bytes", "packets", "us"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as tables for a program or a notebook, and made by one: ``howdah.load``, ``howdah.run`` (docs/library.md)."""
+"""The public Python interface: ``howdah.load`` gives runs as tables, ``howdah.run`` makes runs (docs/library.md)."""
 
 from howdah.library.data import Data
 from howdah.library.opening import load, run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes columns of the axes of many runs; a column has one type in all of them."""
+"""Build table columns from the axes of many runs, each column with one type for all runs."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from howdah.record.result import Run
 from howdah.record.table import AXES, Axes, axes_of
 
 EXPERIMENT = "experiment"
-# Wider than in the files, each of which has the few texts of one run: 16 bits end at 32 767 names of runs.
+# Wider than the 16-bit indices in a run's files, which end at 32 767 distinct texts, such as names of runs.
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 def run_axes(run: Run) -> Axes:
-    """Axes of a run that has a plan."""
+    """The run's axes: those of its plan, or those in its directory's name if it has no plan."""
     if run.plan is None:
         return Axes({"run": run.name, "kernel": run.kernel, "algorithm": run.algorithm, "repetition": run.repetition})
     return axes_of(run.plan, run.release)
 
 
 def own_axes(run: Run) -> dict[str, Scalar]:
-    """Axes that distinguish a run's rows from others', the experiment first."""
+    """The axes that distinguish a run's rows from those of other runs: the experiment, then the run's own axes."""
     return {EXPERIMENT: run.experiment, **run_axes(run).run}
 
 
 def axis_types(runs: Iterable[Run]) -> dict[str, pa.DataType]:
-    """Every axis of the runs, the experiment first, and the type that holds its values in all of them."""
+    """Every axis of the runs, the experiment first, with the column type that holds its values in all runs."""
     return types_in(own_axes(run) for run in runs)
 
 
 def types_in(axes: Iterable[dict[str, Scalar]]) -> dict[str, pa.DataType]:
-    """As ``axis_types``, from the axes of each run."""
+    """The same as ``axis_types``, from one dictionary of axes per run."""
     values: dict[str, list[Any]] = {name: [] for name in (EXPERIMENT, *AXES)}
     for each in axes:
         for name, value in each.items():
@@ -44,7 +44,7 @@ def types_in(axes: Iterable[dict[str, Scalar]]) -> dict[str, pa.DataType]:
 
 
 def type_of(values: Sequence[Any]) -> pa.DataType:
-    """The narrowest type for all of them; values of different kinds are texts."""
+    """The narrowest Arrow type that holds all values; values of different kinds become strings."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return pa.bool_()
@@ -56,7 +56,7 @@ def type_of(values: Sequence[Any]) -> pa.DataType:
 
 
 def column(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """An array of values of one kind, or of their texts."""
+    """An Arrow array of the values, converted to strings if ``kind`` is a string type."""
     kind = kind or type_of(values)
     if kind == pa.string() or kind == TEXT:
         texts = pa.array([None if value is None else str(value) for value in values], pa.string())
@@ -67,7 +67,7 @@ def column(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
 def table(
     rows: Sequence[Mapping[str, Scalar]], types: dict[str, pa.DataType], units: dict[str, str] | None = None
 ) -> pa.Table:
-    """A table with the columns of ``types`` first, and then all others that a row has, in the order they are met."""
+    """A table with the columns of ``types`` first, then every other column of any row, in order of first appearance."""
     names = dict.fromkeys([*types, *(name for row in rows for name in row)])
     fields, arrays = [], []
     for name in names:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tidy tables as files: one CSV or Parquet file for each table, with the rows of all runs."""
+"""Write tidy tables as files: one CSV or Parquet file per table, with the rows of all runs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def write_tables(
     only: list[str] | None = None,
     tell: Callable[[str, int, int], None] | None = None,
 ) -> list[Path]:
-    """Write runs, metrics, exits, checks and every table that a run has, or ``only`` some of them; the files.
+    """Write runs, metrics, exits, checks and every table that a run has, or ``only`` the named ones; return the files.
 
-    Rows stream: memory stays small. Raises UsageError for a table that no run has.
+    Rows are streamed, so little memory is used. Raises UsageError for a table that no run has.
     """
     known: dict[str, Callable[[], Rows]] = {
         "runs": lambda: data.runs,
@@ -74,5 +74,5 @@ def _write(rows: Rows, target: Path, form: Format) -> Path:
 
 
 def _plain(column: pa.Field) -> pa.Field:
-    """Decode dictionary columns, which CSV cannot hold."""
+    """The column as a plain string column if it is a dictionary, which CSV cannot hold."""
     return column.with_type(pa.string()) if pa.types.is_dictionary(column.type) else column

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of an experiment: its tidy tables as they were read last, with the state of the files they were read from.
+"""The index of an experiment: its tidy tables as last read, with the state of the files they were read from.
 
-It saves reading thousands of small files again. It is in the sweep's database in the user's cache, in pieces: a sweep
-leaves some (growing.py), which the next reading joins. Only ``howdah.load`` and what is built on it use it. An index
-that is missing, damaged or another program's is ignored.
+It saves reading thousands of small files again. It is stored as pieces in the sweep's database in the user's cache; a
+sweep writes several (growing.py), and the next reader joins them. Only ``howdah.load`` and its users read it. An index
+that is missing, damaged or written by another version is ignored.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ CREATE TABLE IF NOT EXISTS piece (number INTEGER PRIMARY KEY AUTOINCREMENT, made
 CREATE TABLE IF NOT EXISTS piece_run (piece INTEGER, run TEXT, state BLOB, axes TEXT, counts INTEGER);
 CREATE TABLE IF NOT EXISTS piece_rows (piece INTEGER, name TEXT, parquet BLOB, PRIMARY KEY (piece, name));
 """
-_OF_PIECE = {"piece_run": "piece", "piece_rows": "piece", "piece": "number"}
+_OF_PIECE = {"piece_run": "piece", "piece_rows": "piece", "piece": "number"}  # table: its column of the piece's number
 WRITE_ERRORS = (OSError, HowdahError, sqlite3.Error)
 
 
 class UnusableError(Exception):
-    """The index cannot be used, so the runs' own files must be read."""
+    """The index cannot be used; read the runs' own files instead."""
 
 
 @dataclass(frozen=True)
-class Known:
-    """A run whose rows the index has."""
+class IndexEntry:
+    """A run in the index: the state of its files, its axes, and whether it counts."""
 
     state: bytes
     axes: dict[str, Scalar]
@@ -52,14 +52,13 @@ class Known:
 
 
 def _made_by() -> str:
-    """Hash of what the rows depend on beside the runs' files: the analysis, the metrics, and the code that makes
-    rows."""
+    """Hash of everything besides the runs' files that determines the rows: the analysis, the metrics, and this code."""
     return hashlib.sha256(f"{analysis_sha256()} {_code_sha256()}".encode()).hexdigest()
 
 
 @cache
 def _code_sha256() -> str:
-    """Hash of the code, taken once before anything is read, because the files may change during a process."""
+    """Hash of the code that makes rows. Computed once, because the files may change while the process runs."""
     digest = hashlib.sha256(repr(known_metrics()).encode())
     here = Path(__file__).parent
     for file in sorted([*here.glob("*.py"), *(here.parent / "record").glob("*.py")]):
@@ -68,25 +67,25 @@ def _code_sha256() -> str:
 
 
 class Index:
-    """The tables of the runs in ``known``; ``pieces`` are the numbers of those that have them, the newest last.
+    """The indexed tables of the runs in ``known``. ``pieces`` are the numbers of their pieces, the newest last.
 
-    ``table`` raises UnusableError where another reader has joined the pieces meanwhile.
+    ``table`` raises UnusableError if another reader has meanwhile joined the pieces.
     """
 
-    def __init__(self, experiment: Path, pieces: dict[int, dict[str, Known]]) -> None:
+    def __init__(self, experiment: Path, pieces: dict[int, dict[str, IndexEntry]]) -> None:
         self._experiment, self._known = experiment, pieces
         self.pieces = list(pieces)
-        self._from = {run: number for number, known in pieces.items() for run in known}  # the newest
+        self._from = {run: number for number, known in pieces.items() for run in known}  # the newest piece of each run
         self.known = {run: pieces[number][run] for run, number in self._from.items()}
         self.types: Types = types_in(each.axes for each in self.known.values())
 
     @classmethod
     def open(cls, experiment: Path) -> Index | None:
-        """The index of an experiment's directory; None without one that this version of howdah wrote."""
+        """The index of an experiment's directory, or None if this version of howdah wrote none."""
         try:
             with _database(experiment, must_exist=True) as database:
                 own = database.execute("SELECT number FROM piece WHERE made_by = ? ORDER BY number", (_made_by(),))
-                pieces: dict[int, dict[str, Known]] = {number: {} for (number,) in own.fetchall()}
+                pieces: dict[int, dict[str, IndexEntry]] = {number: {} for (number,) in own.fetchall()}
                 for number, run, *row in database.execute("SELECT piece, run, state, axes, counts FROM piece_run"):
                     if number in pieces:
                         pieces[number][run] = _known(*row)
@@ -95,7 +94,7 @@ class Index:
         return cls(experiment, pieces) if pieces else None
 
     def table(self, name: str) -> pa.Table:
-        """A table of ``ROWS``. Raises UnusableError unless it has the columns that these runs give."""
+        """The table ``name`` of ``ROWS``. Raises UnusableError unless it has the columns expected for these runs."""
         try:
             tables = [self._part(name, number) for number in self.pieces]
             return stacked([table for table in tables if table is not None], ROWS[name]([], self.types).schema)
@@ -108,10 +107,8 @@ class Index:
         if not own:
             return None
         with _database(self._experiment, must_exist=True) as database:
-            place = (number, name)
-            (content,) = database.execute(
-                "SELECT parquet FROM piece_rows WHERE piece = ? AND name = ?", place
-            ).fetchone()
+            found = database.execute("SELECT parquet FROM piece_rows WHERE piece = ? AND name = ?", (number, name))
+            (content,) = found.fetchone()
         table = pq.ParquetFile(io.BytesIO(content), pre_buffer=False).read(use_threads=False)
         types = types_in(each.axes for each in known.values())
         if table.schema.remove_metadata() != ROWS[name]([], types).schema.remove_metadata():
@@ -120,10 +117,10 @@ class Index:
 
 
 def write_index(
-    experiment: Path, known: dict[str, Known], table: Callable[[str], pa.Table], replaced: Iterable[int] = ()
+    experiment: Path, known: dict[str, IndexEntry], table: Callable[[str], pa.Table], replaced: Iterable[int] = ()
 ) -> None:
-    """Write a piece of the index in one step, in place of others. Raises ``WRITE_ERRORS`` where the cache cannot be
-    written."""
+    """Write one piece of the index and delete the ``replaced`` ones, in one transaction. Raises ``WRITE_ERRORS`` if the
+    cache cannot be written."""
     contents = {name: _parquet(table(name)) for name in ROWS}
     with _database(experiment) as database, database:
         database.execute("BEGIN IMMEDIATE")
@@ -142,7 +139,7 @@ def write_index(
 
 @contextmanager
 def _database(experiment: Path, *, must_exist: bool = False) -> Iterator[sqlite3.Connection]:
-    """Raises ``WRITE_ERRORS``."""
+    """Open the experiment's database. Raises ``WRITE_ERRORS``."""
     file = database_of(experiment)
     if must_exist and not file.exists():
         raise FileNotFoundError(str(file))
@@ -157,8 +154,8 @@ def _parquet(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def _known(state: bytes, axes: str, counts: int) -> Known:
+def _known(state: bytes, axes: str, counts: int) -> IndexEntry:
     found = json.loads(axes)
     if not isinstance(found, dict) or any(isinstance(value, dict | list) for value in found.values()):
         raise ValueError("these are no axes")
-    return Known(state, found, bool(counts))
+    return IndexEntry(state, found, bool(counts))

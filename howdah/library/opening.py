@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs, or recorded transfers, as tidy tables (``howdah.load``), and runs made by a program (``howdah.run``)."""
+"""The entry points ``howdah.load`` (runs or recordings as tables) and ``howdah.run`` (make runs from a program)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Place = str | os.PathLike[str]
 
 
 def load(*places: Place, runs: Place | None = None, every: bool = False) -> Data:
-    """Experiments and runs as tables, or recordings: captures and logs, as ``howdah explain`` reads them.
+    """Load experiments and runs, or recordings (captures and logs that ``howdah explain`` reads), as tidy tables.
 
-    A place is a directory, or a name as ``howdah list runs`` shows it (``quick``, ``quick/cubic-r0``, ``latest``);
-    the default is ``latest``. Names are looked up in ``runs`` (default: $HOWDAH_RUNS, or ./runs). A place that is a
-    file is a recording (``Recording``); those of one connection are joined.
+    A place is a directory or a name as ``howdah list runs`` prints it (``quick``, ``quick/cubic-r0``, ``latest``); the
+    default is ``latest``. Names are looked up in ``runs`` (default: $HOWDAH_RUNS, or ./runs). Places that are files are
+    loaded as a ``Recording``; recordings of the same connection are joined.
 
-    Tables and metrics have the runs that count; with ``every`` also those that are invalid. Raises HowdahError for a
-    missing place. Results are read later, when a table is asked for.
+    Tables and metrics contain only runs that count, unless ``every`` is true. Results are read when a table is first
+    used. Raises HowdahError for a missing place.
     """
     given = [Path(os.fspath(place)) for place in places]
     files = [path for path in given if path.is_file()]
@@ -55,11 +55,11 @@ def run(
     again: bool = False,
     on_event: Callable[[RunEvent], None] | None = None,
 ) -> Data:
-    """Make the missing runs of a profile, and load all of them.
+    """Make the missing runs of a profile and load all of its runs.
 
-    ``settings`` are those of ``--set``: ``{"path.rtt": "80 ms"}``. ``runs`` is the directory of experiments, by default
-    ``$HOWDAH_RUNS`` or ``runs``. ``on_event`` is called with what happens (howdah/work/batch.py). It makes no report;
-    ``howdah report`` does. Raises HowdahError as the command does.
+    ``settings`` correspond to ``--set``: ``{"path.rtt": "80 ms"}``. ``runs`` is the directory of experiments, by
+    default ``$HOWDAH_RUNS`` or ``runs``. ``on_event`` is called with each event (howdah/work/batch.py). No report is
+    written; use ``howdah report``. Raises the same HowdahError as the command.
     """
     events = Events(on_event or (lambda _event: None))
     overrides = [f"{name}={_written(value)}" for name, value in (settings or {}).items()]
@@ -82,5 +82,5 @@ def run(
 
 
 def _written(value: Setting) -> str:
-    """The value as text for ``--set``."""
+    """The value in the syntax of ``--set``."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quick pictures for a notebook, drawn as figures for print are."""
+"""Quick plots for a notebook, in the same style as the figures for print."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from howdah.metric import known_metrics
 from howdah.record.schema import TCP_PROBE
 from howdah.record.table import FLOW_NAME
 from howdah.report.paper.line import thinned
-from howdah.report.paper.plotted import draw_lines, legend_keys
-from howdah.report.paper.sheet import drawing
+from howdah.report.paper.panels import draw_lines, legend_keys
+from howdah.report.paper.sheet import require_matplotlib
 from howdah.report.plot.model import Panel, PlotAxis, PlotLine
 from howdah.report.plot.scale import Tick
 from howdah.report.plot.style import Style, styles
@@ -37,18 +37,18 @@ def plot(
     ax: Axes | None = None,
     **where: Any,
 ) -> Axes:
-    """Draw ``what`` and return the axes.
+    """Draw ``what`` and return the matplotlib axes.
 
-    A column of the ACKs (``cwnd_packets``, ``srtt_us``, ``snd_una_bytes`` …) is drawn over time, up to ``until_s``: a
-    line for each flow of each run, colours by ``by`` and dashes by name. A metric (``exit_cwnd_bdp``,
-    ``retransmitted_packets`` …) is drawn as points, one for each run and flow, over the axis ``x`` (the first of
-    ``by``). ``where`` are values of columns, as in ``Rows.where``: ``e.plot(flow_name="first", repetition=0)``.
-    ``Data.plot`` takes the axes that differ between the runs for ``by``.
+    A column of the ACKs (``cwnd_packets``, ``srtt_us``, ``snd_una_bytes`` …) is drawn over time, up to ``until_s``: one
+    line per flow and run, with colours by ``by`` and dashes by flow name. A metric (``exit_cwnd_bdp``,
+    ``retransmitted_packets`` …) is drawn as one point per run and flow over the axis ``x`` (default: the first of
+    ``by``). ``where`` selects rows by column values as ``Rows.where`` does: ``e.plot(flow_name="first",
+    repetition=0)``. ``Data.plot`` sets ``by`` to the axes that differ between the runs.
 
-    Raises HowdahError for what is neither, and without matplotlib.
+    Raises HowdahError if ``what`` is neither, and if matplotlib is not installed.
     """
     groups = [by] if isinstance(by, str) else list(by)
-    drawing()
+    require_matplotlib()
     if what in TCP_PROBE.names and what not in ("flow", "time_ns"):
         panel = _lines(acks.where(**where), what, groups, until_s)
     elif what in known_metrics():
@@ -60,11 +60,11 @@ def plot(
             hint=f"Columns of the ACKs are {columns}; metrics are listed in docs/measures.md.",
         )
     if ax is None:
-        from matplotlib import pyplot  # takes a second to load, and most programs plot nothing
+        from matplotlib import pyplot  # slow to load (a second), and most programs plot nothing
 
         ax = pyplot.subplots(layout="constrained")[1]
     draw_lines(ax, panel, ax.bbox.width / ax.figure.dpi)
-    ax.autoscale()  # also over what was drawn on these axes before
+    ax.autoscale()  # include what these axes already show
     ax.set(xlabel=panel.across.label, ylabel=panel.up.label)
     keys = legend_keys([ax])
     ax.legend(list(keys.values()), list(keys))
@@ -76,7 +76,7 @@ def _label(row: Mapping[str, Any], groups: Sequence[str]) -> str:
 
 
 def _looks(rows: Sequence[Mapping[str, Any]], groups: list[str]) -> dict[str, Style]:
-    """Of each label, in the order of the rows."""
+    """The line style of each label, in order of the rows."""
     first = {_label(row, groups): row for row in reversed(rows)}
     names = list(dict.fromkeys(_label(row, groups) for row in rows))
     return styles(names, {name: str(first[name]["algorithm"]) for name in names} if "algorithm" in groups else None)
@@ -105,7 +105,7 @@ def _lines(rows: Rows, what: str, groups: list[str], until_s: float | None) -> P
 
 
 def _split(table: pa.Table, keys: list[str]) -> list[tuple[tuple[Any, ...], pa.Table]]:
-    """The rows of each combination of values, in the order in which they come."""
+    """Group the rows by their values of ``keys``, in order of first appearance."""
     plain = [
         table[name].cast(pa.string()) if pa.types.is_dictionary(table[name].type) else table[name] for name in keys
     ]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found out of recorded flows, as tables: paths, measures, exits, rounds, round trips, legs.
+"""Tables of what was estimated from recorded flows: paths, measures, exits, rounds, round trips, legs.
 
-Each begins with the axes of runs: the experiment is ``recorded``, the run is the file. Measures have the names that
-those of runs have.
+Each table begins with the same axes as those of runs; the experiment is ``recorded`` and the run is the file. Measures
+have the same names as in runs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _table(rows: Sequence[Mapping[str, Scalar]], more: Types) -> pa.Table:
 
 
 def in_front(read: Read, found: pa.Table) -> pa.Table:
-    """A table with the column ``flow``, behind axes and the flow's name."""
+    """Prepend the axes and the flow's name to a table that has the column ``flow``."""
     number = np.asarray(found["flow"].to_numpy(), dtype=np.int64)
     own = _table([row for _, row in _rows_of(read)], {}).drop_columns(["flow"])
     taken = own.take(pa.array(number - 1))
@@ -68,7 +68,7 @@ def in_front(read: Read, found: pa.Table) -> pa.Table:
 
 
 def began_ns(seen: Seen) -> int:
-    """The stamp of a flow's first packet, from which its times count."""
+    """The timestamp of a flow's first packet, the origin of its times."""
     return next((stamp for stamp in seen.syn_ns if stamp is not None), int(seen.sent.time_ns[0]))
 
 
@@ -97,11 +97,11 @@ def path_rows(read: Read) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Measure:
-    """One value: an interval, or a word."""
+    """One measure: an interval, or a word."""
 
     name: str
     found: Estimate | str | None
-    said: str | None = None  # how a word was found, or why there is none
+    explanation: str | None = None  # how the word was found, or why it is missing
 
 
 def _measures(flow: Explained) -> Iterator[_Measure]:
@@ -161,10 +161,10 @@ def metric_rows(read: Read) -> pa.Table:
                     "value": found.value,
                     "text": word,
                     "unit": unit.name if unit is not None else None,
-                    "why": found.reason or (each.said if word is None else None),
+                    "why": found.reason or (each.explanation if word is None else None),
                     "low": found.low,
                     "high": found.high,
-                    "how": found.how or (each.said if word is not None else None),
+                    "how": found.how or (each.explanation if word is not None else None),
                 }
             )
     types: Types = dict.fromkeys(("group", "metric", "text", "unit"), TEXT)
@@ -174,7 +174,7 @@ def metric_rows(read: Read) -> pa.Table:
 
 
 def exit_rows(read: Read) -> pa.Table:
-    """Of flows with an exit."""
+    """One row per flow that left slow start."""
     metrics = known_metrics()
     rows, there = [], set[str]()
     for flow, row in _rows_of(read):
@@ -219,7 +219,7 @@ def sample_rows(read: Read) -> pa.Table:
 
 
 def leg_rows(read: Read) -> pa.Table:
-    """Estimates have their ends in columns of their own, ``_low`` and ``_high``."""
+    """One row per leg (the path between two adjacent taps); the bounds of estimates are in ``_low`` and ``_high``."""
     rows = []
     for each in read.joined:
         for leg in shown_joined(each).legs:

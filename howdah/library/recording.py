@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded transfers as the tables that runs have: ``howdah.load("slow.pcap")``.
+"""Recorded transfers with the same tables as runs: ``howdah.load("slow.pcap")``.
 
-Packets are the tables ``tcp_probe``, ``segment`` and ``sack_block``, whose columns are those of
-howdah/record/schema.py. Times count from the first packet of each flow.
+Packets are in the tables ``tcp_probe``, ``segment`` and ``sack_block``, with the columns of howdah/record/schema.py.
+Times count from each flow's first packet.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _PLACES = (SENDER, RECEIVER, MIDDLE, "unknown")
 
 
 def ack_rows(read: Read) -> pa.Table:
-    """The state before each ACK, as the kernel's own trace has it; its windows and thresholds are its own secret."""
+    """The sender's state before each ACK, in the form of the kernel's trace. cwnd, ssthresh, srtt and the sender's own
+    receive window are null: a recording does not show them."""
     parts = []
     for number, flow in enumerate(read.flows, 1):
         if flow.parts is None:
@@ -90,12 +91,12 @@ def _segments(read: Read) -> Iterator[EndSegments]:
 
 
 def _headers(connection: TapConnection) -> Headers:
-    """What a capture of a run would have of the same segments."""
+    """The connection's segment headers in the form that a run's capture has."""
     column = connection.column
     nothing = np.zeros(connection.ours.size, np.int64)
     syn = (column("flags") & SYN) != 0
 
-    def said(name: str, of: str) -> Integers:
+    def option(name: str, of: str) -> Integers:
         found = np.full(connection.ours.size, -1, np.int64)
         for side, mine in (("sender", connection.ours), ("receiver", ~connection.ours)):
             options = connection.options[side]
@@ -104,9 +105,9 @@ def _headers(connection: TapConnection) -> Headers:
         return found if of == "value" else np.maximum(found, 0)
 
     options = TcpOptions(
-        mss_bytes=said("mss_bytes", "value"),
-        scale=said("scale", "value"),
-        sack_permitted=said("sack_permitted", "flag"),
+        mss_bytes=option("mss_bytes", "value"),
+        scale=option("scale", "value"),
+        sack_permitted=option("sack_permitted", "flag"),
         time_stamps=column("has_stamps"),
         stamp=column("stamp"),
         echo=column("echo"),
@@ -137,10 +138,11 @@ _TABLES: dict[str, Callable[[Read], pa.Table]] = {
 
 
 class Recording(Data):
-    """Tables of the flows that ``howdah explain`` finds in files: an experiment ``recorded``, a run for each file.
+    """Tables of the flows that ``howdah explain`` finds in files: the experiment is ``recorded``, and each file is a
+    run.
 
-    Columns have the names that those of runs have; what nobody can see in a recording is null. A file is read when the
-    first table is asked for, and what is wrong with it is a warning; HowdahError, if it is not a recording.
+    Columns have the same names as for runs; what a recording cannot show is null. The files are read when the first
+    table is used. Problems in a recording become warnings; any other file raises HowdahError.
     """
 
     @cached_property
@@ -152,33 +154,33 @@ class Recording(Data):
 
     @cached_property
     def runs(self) -> Rows:
-        """A row for every flow: what its path is found to be."""
+        """One row per flow: the estimated properties of its path."""
         return of_table("runs", lambda: path_rows(self._read))
 
     @cached_property
     def metrics(self) -> Rows:
-        """A row for every measure of every flow: ``value`` is a number from ``low`` to ``high``, or ``text`` a word;
-        ``how`` says how it was found, ``why`` why it is not there."""
+        """One row per measure and flow: a number ``value`` between ``low`` and ``high``, or a word in ``text``. ``how``
+        names the method of the estimate; ``why`` says why a value is missing."""
         return of_table("metrics", lambda: metric_rows(self._read))
 
     @cached_property
     def exits(self) -> Rows:
-        """A row for every flow that left its start-up: when, where and why."""
+        """One row per flow that left slow start: when, where and why."""
         return of_table("exits", lambda: exit_rows(self._read))
 
     @property
     def rounds(self) -> Rows:
-        """A row for every round of every flow: what was in flight when it began, and what was sent in it."""
+        """One row per round of each flow: the data in flight at its start, and the data sent in it."""
         return self.table("rounds")
 
     @property
     def samples(self) -> Rows:
-        """A row for every round trip that the recording shows."""
+        """One row per round-trip sample that the recording shows."""
         return self.table("samples")
 
     @property
     def legs(self) -> Rows:
-        """A row for every two taps, one behind the other, of one connection: what was lost there, and its delays."""
+        """One row per pair of adjacent taps of a connection: the losses and delays between them."""
         return self.table("legs")
 
     @property
@@ -201,22 +203,22 @@ class Recording(Data):
     def axes(self) -> list[str]:
         return list(axis_columns())
 
-    def _told_apart(self, options: dict[str, Any]) -> list[str]:
+    def _differing_axes(self, options: dict[str, Any]) -> list[str]:
         return ["algorithm", *(["run"] if len(self.paths) > 1 and options.get("x") != "run" else [])]
 
     @property
     def checks(self) -> NoReturn:
-        """A recording has none."""
+        """Raises HowdahError: a recording has no checks."""
         _has_none("checks")
 
     @property
     def differences(self) -> NoReturn:
-        """A recording has none."""
+        """Raises HowdahError: a recording has no differences."""
         _has_none("differences")
 
     @property
     def completion(self) -> NoReturn:
-        """A recording has none."""
+        """Raises HowdahError: a recording has no completion times."""
         _has_none("completion")
 
 

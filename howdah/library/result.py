@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of many runs as tidy tables: runs, measures, exits, checks.
 
-Each table begins with the axes, of the given types, and a column ``RUN`` that names the directory of the row's run.
+Each table begins with the axes, in the given types, and the column ``RUN``, the name of the run's directory.
 """
 
 from __future__ import annotations
@@ -21,13 +21,33 @@ from howdah.record.model import Scalar
 from howdah.record.result import Run
 from howdah.record.table import FLOW_NAME, Axes
 
-RUN = "run directory"  # has a blank, as no axis has
+RUN = "run directory"  # contains a space, so it cannot clash with an axis
 Types = dict[str, pa.DataType]
 _NUMBERS: dict[str, pa.DataType] = {"flow": pa.int32(), FLOW_NAME: TEXT}
-_PIECE = 1 << 15  # rows that are dictionaries at once
+_PIECE = 1 << 15  # rows held as dictionaries at once
 _EXIT = "exit_"
-# Of an exit, beside what is called so: what it cost, and what the decision was.
+# Measures in the table of exits besides exit_…: what the exit cost, and the decision to exit.
 _WITH_EXITS = ("decision_time_s", "decision_cwnd_packets", "overshoot_packets", "retransmitted_packets")
+
+
+_RUN_COLUMNS: Types = {
+    RUN: TEXT,
+    "status": TEXT,
+    "verdict": TEXT,
+    "counts": pa.bool_(),
+    "problem": pa.string(),
+    "started": pa.string(),
+    "wall_s": pa.float64(),
+    "virtual_s": pa.float64(),
+    "data_kept": pa.bool_(),
+    "directory": pa.string(),
+    "flows": pa.int64(),
+    "rate_bits_per_second": pa.int64(),
+    "rtt_us": pa.int64(),
+    "buffer_bytes": pa.int64(),
+    "bdp_packets": pa.int64(),
+    "loss_ratio": pa.float64(),
+}
 
 
 def _of_run(run: Run) -> dict[str, Scalar]:
@@ -35,59 +55,41 @@ def _of_run(run: Run) -> dict[str, Scalar]:
 
 
 def run_rows(runs: list[Run], axes: Types) -> pa.Table:
-    """A row for each run; columns of the path and of its times have units."""
-    rows = []
-    for run in runs:
-        said = run.provenance
-        row: dict[str, Scalar] = {
-            **_of_run(run),
-            "status": run.status,
-            "verdict": run.verdict_name,
-            "counts": run.counts,
-            "problem": run.problem,
-            "started": said.started,
-            "wall_s": said.wall_s,
-            "virtual_s": said.virtual_s,
-            "data_kept": run.data_kept,
-            "directory": str(run.directory.path),
-        }
-        if run.plan is not None:
-            path = run.plan.path
-            row |= {
-                "flows": len(run.plan.flows),
-                "rate_bits_per_second": path.rate_bits_per_second,
-                "rtt_us": path.rtt_us,
-                "buffer_bytes": path.buffer_bytes,
-                "bdp_packets": path.bdp_packets,
-                "loss_ratio": path.loss_ratio,
-            }
-        rows.append(row)
-    types = {
-        **axes,
-        RUN: TEXT,
-        "status": TEXT,
-        "verdict": TEXT,
-        "counts": pa.bool_(),
-        "problem": pa.string(),
-        "started": pa.string(),
-        "wall_s": pa.float64(),
-        "virtual_s": pa.float64(),
-        "data_kept": pa.bool_(),
-        "directory": pa.string(),
-        "flows": pa.int64(),
-        "rate_bits_per_second": pa.int64(),
-        "rtt_us": pa.int64(),
-        "buffer_bytes": pa.int64(),
-        "bdp_packets": pa.int64(),
-        "loss_ratio": pa.float64(),
-    }
+    """One row per run. Columns of the path and of times carry their units."""
+    types = {**axes, **_RUN_COLUMNS}
     units = {name: unit.name for name in types if name not in axes and (unit := unit_by_suffix(name)) is not None}
     units["loss_ratio"] = "ratio"
-    return table(rows, types, units)
+    return table([_run_row(run) for run in runs], types, units)
+
+
+def _run_row(run: Run) -> dict[str, Scalar]:
+    row: dict[str, Scalar] = {
+        **_of_run(run),
+        "status": run.status,
+        "verdict": run.verdict_name,
+        "counts": run.counts,
+        "problem": run.problem,
+        "started": run.provenance.started,
+        "wall_s": run.provenance.wall_s,
+        "virtual_s": run.provenance.virtual_s,
+        "data_kept": run.data_kept,
+        "directory": str(run.directory.path),
+    }
+    if run.plan is not None:
+        path = run.plan.path
+        row |= {
+            "flows": len(run.plan.flows),
+            "rate_bits_per_second": path.rate_bits_per_second,
+            "rtt_us": path.rtt_us,
+            "buffer_bytes": path.buffer_bytes,
+            "bdp_packets": path.bdp_packets,
+            "loss_ratio": path.loss_ratio,
+        }
+    return row
 
 
 def _of_measure(run: Run, axes: Axes, row: MetricRow) -> dict[str, Scalar]:
-    """The axes of a row of metrics.json; those of a flow are the flow's."""
+    """The axes of a row of metrics.json, including the flow's axes if the row belongs to a flow."""
     number = row.flow
     flow = axes.flows.get(number) if isinstance(number, int) else None
     own = {EXPERIMENT: run.experiment, **axes.run, **(flow or {}), "flow": number if flow else None}
@@ -95,7 +97,7 @@ def _of_measure(run: Run, axes: Axes, row: MetricRow) -> dict[str, Scalar]:
 
 
 def metric_rows(runs: list[Run], axes: Types) -> pa.Table:
-    """A row for each measure, with those of the connections of groups behind a run's own."""
+    """One row per measure: each run's own, then those of its groups' connections."""
     types = {
         **axes,
         RUN: TEXT,
@@ -133,12 +135,12 @@ def _measures(runs: list[Run]) -> Iterator[dict[str, Scalar]]:
 
 
 def exit_measures() -> list[str]:
-    """Measures that are columns of the exits."""
+    """Names of the measures that are columns of the table of exits."""
     return [name for name in known_metrics() if name.startswith(_EXIT) or name in _WITH_EXITS]
 
 
 def exit_rows(runs: list[Run], axes: Types) -> pa.Table:
-    """A row for each flow that has a measure of its exit; a measure without a value is null."""
+    """One row per flow that has a measure of its exit; measures without a value are null."""
     found: dict[tuple[str, int], dict[str, Scalar]] = {}
     metrics, names = known_metrics(), exit_measures()
     wanted = set(names)
@@ -158,7 +160,7 @@ def exit_rows(runs: list[Run], axes: Types) -> pa.Table:
 
 
 def check_rows(runs: list[Run], axes: Types) -> pa.Table:
-    """A row for each check; what was expected and measured is JSON, because its kind differs by check."""
+    """One row per check. Expected and measured values are JSON, because their types differ between checks."""
     rows: list[dict[str, Scalar]] = []
     for run in runs:
         own = _of_run(run)
@@ -182,7 +184,7 @@ ROWS: dict[str, Callable[[list[Run], Types], pa.Table]] = {
 
 
 def positions(table: pa.Table, runs: Iterable[str]) -> npt.NDArray[np.int64]:
-    """For each row the place of its run among ``runs``; -1 for a run that is not there."""
+    """For each row, the index of its run in ``runs``, or -1 if the run is not in it."""
     column = table[RUN].combine_chunks() if table.num_rows else pa.array([], table[RUN].type)
     place = {run: number for number, run in enumerate(runs)}
     of_code = np.array([*(place.get(run, -1) for run in column.dictionary.to_pylist()), -1], dtype=np.int64)
@@ -191,13 +193,13 @@ def positions(table: pa.Table, runs: Iterable[str]) -> npt.NDArray[np.int64]:
 
 
 def of_runs(table: pa.Table, runs: Iterable[str]) -> pa.Table:
-    """Select the rows of some runs."""
+    """The rows that belong to ``runs``."""
     return table.filter(pa.array(positions(table, runs) >= 0))
 
 
 def stacked(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """All rows, with the columns of a schema; null where a table lacks one. Raises ValueError where a column's type in
-    the schema cannot hold its values unchanged."""
+    """Concatenate tables under one schema; columns that a table lacks are null. Raises ValueError if a column of the
+    schema cannot hold a table's values unchanged."""
     tables = [
         pa.Table.from_arrays([_column(table, field) for field in schema], schema=schema)
         for table in tables
@@ -218,5 +220,5 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
     if column.null_count == len(column):
         return pa.nulls(len(column), field.type)
     if (column.type, field.type) in ((pa.int64(), pa.float64()), (pa.int64(), pa.string()), (TEXT, pa.string())):
-        return column.cast(field.type)  # raises ValueError for an integer that no float is
+        return column.cast(field.type)  # raises ValueError for an integer that no float can represent
     raise ValueError(f"{field.name} is of type {column.type}, not {field.type}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a table, read on demand and in each library's own form."""
+"""``Rows``: a table that is read on demand, into any of several table libraries."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """A table of one or many runs. Nothing is read before rows are asked for, and then only what is asked for.
+    """A table of one or many runs. Only the rows and columns that are asked for are read, when they are asked for.
 
-    ``where`` and ``select`` give narrower rows. ``to_arrow``, ``to_pandas`` and ``to_polars`` read them; DuckDB,
-    polars and pandas also take the object itself (it has the Arrow PyCapsule interface). ``dataset`` and ``batches``
-    are for what does not fit into memory.
+    ``where`` and ``select`` narrow the table. ``to_arrow``, ``to_pandas`` and ``to_polars`` read it; DuckDB, polars and
+    pandas also accept the object itself (it has the Arrow PyCapsule interface). For tables larger than memory, use
+    ``dataset`` and ``batches``.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class Rows:
 
     @cached_property
     def dataset(self) -> ds.Dataset:
-        """The pyarrow dataset, filtered by ``where`` and ``select``."""
+        """The underlying pyarrow dataset, without the effect of ``where`` and ``select``."""
         return self._opened()
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns; ``unit`` in the metadata of a field is its unit."""
+        """Names and types of the columns; a field's metadata has its unit under ``unit``."""
         whole = self.dataset.schema
         return whole if self._columns is None else pa.schema([whole.field(name) for name in self._columns])
 
@@ -61,23 +61,22 @@ class Rows:
 
     @property
     def units(self) -> dict[str, str]:
-        """The unit of each column that has one, as ``us`` or ``bits_per_second``."""
+        """The unit of each column that has one, such as ``us`` or ``bits_per_second``."""
         found = {column.name: (column.metadata or {}).get(UNIT.encode()) for column in self.schema}
         return {name: unit.decode() for name, unit in found.items() if unit}
 
     def where(self, condition: pc.Expression | None = None, /, **values: Any) -> Rows:
-        """Only rows for which a pyarrow expression holds, and whose columns have these values.
+        """Keep the rows that satisfy a pyarrow expression and have the given column values.
 
-        A list of values means any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. A column whose name
-        Python does not allow goes into a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for an
-        unknown column.
+        A list of values matches any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. Pass a column with a
+        dot in its name in a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for an unknown column.
         """
-        self._known(values)
+        self._check_known(values)
         parts = [] if condition is None else [condition]
         for name, value in values.items():
             column = self.dataset.schema.field(name)
             several = isinstance(value, list | tuple | set | frozenset)
-            # A dictionary column is compared as its texts.
+            # Compare a dictionary column by its texts.
             field = ds.field(name).cast(pa.string()) if pa.types.is_dictionary(column.type) else ds.field(name)
             if value is None:
                 parts.append(field.is_null())
@@ -86,24 +85,24 @@ class Rows:
         whole = self._condition
         for part in parts:
             whole = part if whole is None else whole & part
-        return self._narrower(self._columns, whole)
+        return self._narrowed(self._columns, whole)
 
     def select(self, *columns: str) -> Rows:
-        """Only these columns, in this order."""
-        self._known(columns)
-        return self._narrower(columns, self._condition)
+        """Keep only these columns, in this order."""
+        self._check_known(columns)
+        return self._narrowed(columns, self._condition)
 
-    def _narrower(self, columns: Sequence[str] | None, condition: pc.Expression | None) -> Rows:
+    def _narrowed(self, columns: Sequence[str] | None, condition: pc.Expression | None) -> Rows:
         return Rows(self._name, lambda: self.dataset, columns, condition)
 
-    def _known(self, names: Any) -> None:
+    def _check_known(self, names: Any) -> None:
         there = self.dataset.schema.names
         for name in names:
             if name not in there:
                 raise HowdahError(f"{self._name} has no column {name!r}", hint=f"It has {', '.join(there)}.")
 
     def to_arrow(self) -> pa.Table:
-        """All rows in memory. Raises HowdahError where a file is damaged."""
+        """All rows as a pyarrow Table. Raises HowdahError if a file is damaged."""
         try:
             table = self.batches().read_all()
             table.validate(full=True)
@@ -118,7 +117,7 @@ class Rows:
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
-        """A polars DataFrame over the same memory."""
+        """A polars DataFrame that shares the Arrow memory."""
         _needs("polars")
         import polars as frames
 
@@ -127,13 +126,13 @@ class Rows:
         return made
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """A dictionary for each row; for small tables."""
+        """A list of one dictionary per row, for small tables."""
         return self.to_arrow().to_pylist()  # type: ignore[no-any-return]
 
     def batches(self) -> pa.RecordBatchReader:
-        """The rows some thousands at a time: a reader never has all of them in memory.
+        """A reader of record batches of some thousand rows, for tables larger than memory.
 
-        Reading on raises what pyarrow raises where a file is damaged.
+        If a file is damaged, reading from it raises pyarrow's own errors.
         """
         columns = None if self._columns is None else list(self._columns)
         return self.dataset.scanner(columns=columns, filter=self._condition).to_reader()
@@ -156,7 +155,7 @@ def _needs(package: str) -> None:
 
 
 def of_table(name: str, made: Callable[[], pa.Table]) -> Rows:
-    """Rows of a table that is small, and made in memory when it is asked for."""
+    """Rows of a small table, which ``made`` builds in memory on first use."""
     return Rows(name, lambda: ds.dataset(made()))
 
 
@@ -165,9 +164,9 @@ def tables_there(runs: list[Run]) -> list[str]:
 
 
 def table_dataset(name: str, runs: list[Run]) -> ds.Dataset:
-    """The table ``name`` of all runs that have it, with a column for each axis in front.
+    """The table ``name`` of all runs that have it, with one leading column per axis.
 
-    Raises MismatchError for a file that is not the one that run.json recorded, and HowdahError where no run has it.
+    Raises MismatchError if a file differs from the one that run.json recorded, and HowdahError if no run has the table.
     """
     types = axis_types(runs)
     own: pa.Schema | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel shows and takes as text below /proc and /sys; counters as ``{name: integer}``."""
+"""Text files of the kernel below /proc and /sys: reading, writing, and parsing of counters into ``{name: integer}``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 _READ_BYTES = 1 << 16
 
-# Columns of /proc/net/softnet_stat that mean the same in every kernel since 4.7.
+# Columns of /proc/net/softnet_stat whose meaning has not changed since Linux 4.7.
 _SOFTNET_COLUMNS = ("processed", "dropped", "time_squeeze")
 
 
@@ -16,7 +16,8 @@ def sysctl_path(name: str) -> str:
 
 
 def read_raw(descriptor: int) -> bytes:
-    """The whole present content of an open /proc file; the descriptor keeps showing the namespace it was opened in."""
+    """Return the present content of an open /proc file. The descriptor keeps showing the namespace in which it was
+    opened."""
     parts = []
     offset = 0
     while part := os.pread(descriptor, _READ_BYTES, offset):
@@ -26,10 +27,10 @@ def read_raw(descriptor: int) -> bytes:
 
 
 def read_file(path: str) -> str:
-    """The whole of a small file. Raises OSError as ``open`` does.
+    """Return the content of a small file. Raises OSError like ``open``.
 
-    ``open()`` makes twice as many system calls, half of them to learn what kind of file it is, and each costs a
-    user-mode kernel two changes between its processes.
+    ``open()`` makes twice as many system calls, half of them to learn the kind of file. Each system call costs a
+    user-mode kernel two process switches.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -39,7 +40,7 @@ def read_file(path: str) -> str:
 
 
 def write_file(path: str, text: str, *, new: bool = False) -> None:
-    """Write a setting, or a ``new`` file; four system calls in place of thirteen. Raises OSError as ``open`` does."""
+    """Write a setting, or a ``new`` file, with four system calls instead of thirteen. Raises OSError like ``open``."""
     flags = os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | (os.O_CREAT if new else 0)
     descriptor = os.open(path, flags, 0o666)
     try:
@@ -55,7 +56,8 @@ def read_again(descriptor: int) -> str:
 
 
 def parse_snmp(text: str) -> dict[str, int]:
-    """/proc/net/snmp and /proc/net/netstat; names as in nstat: group and counter, ``TcpExtTCPHystartTrainDetect``."""
+    """Parse /proc/net/snmp or /proc/net/netstat; names are nstat's, group and counter
+    (``TcpExtTCPHystartTrainDetect``)."""
     values: dict[str, int] = {}
     lines = text.splitlines()
     for names, numbers in zip(lines[0::2], lines[1::2], strict=True):
@@ -67,7 +69,7 @@ def parse_snmp(text: str) -> dict[str, int]:
 
 
 def parse_softnet(text: str) -> dict[str, int]:
-    """Sums over the processors of what the softirq of the receive path did (net/core/net-procfs.c)."""
+    """Sum the counters of the receive path's softirq over all processors (net/core/net-procfs.c)."""
     totals = dict.fromkeys(_SOFTNET_COLUMNS, 0)
     for line in text.splitlines():
         for name, field in zip(_SOFTNET_COLUMNS, line.split(), strict=False):
@@ -76,7 +78,7 @@ def parse_softnet(text: str) -> dict[str, int]:
 
 
 def parse_sockstat(text: str) -> dict[str, int]:
-    """/proc/net/sockstat: ``TCP: inuse 3 mem 5`` becomes ``TCP_inuse``, ``TCP_mem`` (pages; of the whole kernel)."""
+    """Parse /proc/net/sockstat: ``TCP: inuse 3 mem 5`` becomes ``TCP_inuse`` and ``TCP_mem`` (pages, kernel-wide)."""
     values = {}
     for line in text.splitlines():
         group, _, rest = line.partition(":")
@@ -87,7 +89,7 @@ def parse_sockstat(text: str) -> dict[str, int]:
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """/proc/meminfo: ``MemAvailable: 5 kB`` becomes ``MemAvailable_bytes``; counts keep their names."""
+    """Parse /proc/meminfo: ``MemAvailable: 5 kB`` becomes ``MemAvailable_bytes``; counts keep their names."""
     values = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of the kernel's log: their form in /dev/kmsg and in raw/kernel.log, and those that say that it is ill."""
+"""Messages of the kernel's log: their forms in /dev/kmsg and raw/kernel.log, and which of them are alarms."""
 
 from __future__ import annotations
 
 from howdah.codec import planned
 
 _PRIORITY_LEVELS = 8  # the rest of the number is the facility (syslog(2))
-# What lib/bug.c, kernel/panic.c, the schedulers' and lockdep's reports, and the memory allocator begin with. No regular
-# expression: a guest compiles it whenever it starts, which takes longer than to look for these in all that it says.
+# Beginnings of alarms from lib/bug.c, kernel/panic.c, the schedulers, lockdep and the memory allocator. Not a regular
+# expression: compiling one at a guest's start takes longer than searching all its messages for these.
 _ALARMS = (
     "WARNING: ",
     "BUG: ",
@@ -46,7 +46,8 @@ _HUNG = ("INFO: task ", " blocked for more than")
 
 @planned
 class KernelMessage:
-    """``number`` counts the kernel's messages from its boot, ``time_us`` is its own clock; 0 is the worst level."""
+    """A message: ``number`` counts messages since boot, ``time_us`` is the kernel's clock, and level 0 is the most
+    severe."""
 
     level: int
     number: int
@@ -54,14 +55,14 @@ class KernelMessage:
     text: str
 
     def line(self) -> str:
-        """As it stands in raw/kernel.log."""
+        """The message as a line of raw/kernel.log."""
         return f"{self.level},{self.number},{self.time_us};{self.text}\n"
 
 
 def parse(record: str) -> KernelMessage | None:
-    """A record of /dev/kmsg or a line of raw/kernel.log: ``level,number,time,…;message``; None if it is neither.
+    """Parse a record of /dev/kmsg or a line of raw/kernel.log: ``level,number,time,…;message``; None for other text.
 
-    Lines below a record of /dev/kmsg are a dictionary for programs.
+    Further lines of a /dev/kmsg record are a dictionary for programs and are ignored.
     """
     head, separator, rest = record.partition(";")
     fields = head.split(",")
@@ -75,5 +76,5 @@ def parse(record: str) -> KernelMessage | None:
 
 
 def is_alarm(text: str) -> bool:
-    """Whether a message says that something in the kernel is wrong: WARNING, BUG, Oops and their like."""
+    """Whether the message reports a fault in the kernel, such as a WARNING, BUG or Oops."""
     return any(each in text for each in _ALARMS) or all(each in text for each in _HUNG)

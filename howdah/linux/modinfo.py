@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the section .modinfo of a built module (.ko) says: texts NAME=VALUE, a zero byte behind each."""
+"""The section .modinfo of a built module (.ko): strings NAME=VALUE, each ending with a zero byte."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TEXT = re.compile(rb"(?<=\0)([a-z_]+)=([^\0]*)\0")
 
 
 def module_information(content: bytes) -> dict[str, str]:
-    """The first text of each name; ``content`` is the whole file's."""
+    """Return the first value of each name; ``content`` is the whole file."""
     found: dict[str, str] = {}
     for match in _TEXT.finditer(content):
         found.setdefault(match[1].decode(), match[2].decode(errors="replace"))
@@ -17,6 +17,6 @@ def module_information(content: bytes) -> dict[str, str]:
 
 
 def modules_needed(content: bytes) -> list[str]:
-    """What a module depends on, as the kernel calls it."""
+    """Return the kernel's names of the modules that this one depends on."""
     listed = module_information(content).get("depends", "")
     return [name.replace("-", "_") for name in listed.split(",") if name]

@@ -21,16 +21,16 @@ _OWN = "/proc/thread-self/ns/net"
 
 
 def forget(name: str) -> None:
-    """Remove a name that an agent which was killed left behind; its interfaces go with it, NICs go home."""
+    """Remove a namespace that a killed agent left. Its virtual interfaces end with it, and its NICs return home."""
     path = _DIRECTORY / name
     if path.exists():
-        with contextlib.suppress(OSError):  # nothing is mounted on it where the killed one had not come so far
+        with contextlib.suppress(OSError):  # not mounted if the agent was killed before that
             syscall.unmount(str(path))
         path.unlink()
 
 
 class Namespace:
-    """Holds a descriptor of the namespace, one rtnetlink socket inside it, and the indices of its interfaces."""
+    """A network namespace, with its descriptor, an rtnetlink socket inside it, and the indices of its interfaces."""
 
     def __init__(self, name: str, descriptor: int) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class Namespace:
 
     @classmethod
     def create(cls, name: str) -> Namespace:
-        """A new namespace, bound to /run/netns/NAME like ``ip netns add NAME`` does."""
+        """Make a new namespace and bind it to /run/netns/NAME, like ``ip netns add NAME``."""
         _DIRECTORY.mkdir(parents=True, exist_ok=True)
         path = _DIRECTORY / name
         try:
@@ -60,7 +60,7 @@ class Namespace:
 
     @classmethod
     def of_process(cls, name: str, process: int) -> Namespace:
-        """The namespace a process lives in (a Mininet node), made known to ``ip netns`` under ``name``."""
+        """Return the namespace of a process (a Mininet node), made known to ``ip netns`` under ``name``."""
         _DIRECTORY.mkdir(parents=True, exist_ok=True)
         path = _DIRECTORY / name
         path.touch(exist_ok=False)
@@ -69,7 +69,7 @@ class Namespace:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Within the block, what this thread opens belongs to this namespace."""
+        """Move this thread into the namespace for the block: whatever it opens there belongs to the namespace."""
         home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         try:
             syscall.setns(self.descriptor)
@@ -88,7 +88,7 @@ class Namespace:
         return self._indices[interface]
 
     def open_file(self, path: str) -> int:
-        """A read-only descriptor of a file below /proc that shows the namespace of whoever opens it."""
+        """Open a file below /proc read-only; it shows this namespace."""
         with self.entered():
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -97,7 +97,7 @@ class Namespace:
             write_file(path, value)
 
     def remove(self) -> None:
-        """Forget the name; the namespace itself ends with its last user."""
+        """Remove the name; the namespace itself ends with its last user."""
         self.netlink.close()
         self.any_socket.close()
         os.close(self.descriptor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent writes into raw/: JSON files that appear whole, progress, and framed kernel answers."""
+"""The agent's files in raw/: JSON files that appear whole, the progress, and framed answers of the kernel."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ KIND_PROCESSOR = 4
 KIND_OPPORTUNITIES = 5
 
 _FLUSH_BYTES = 1 << 20
-_PROGRESS_BYTES = 96  # the longest phase and two times of millions of years
+_PROGRESS_BYTES = 96  # room for the longest phase and two very large times
 
 
 class Output:
-    """The directory raw/ as the guest sees it. Framed files are written out every ``flush_ns``, where that is given.
+    """The directory raw/ as the guest sees it. Framed files are flushed every ``flush_ns`` if that is given.
 
-    ``progress_port`` tells how far the run is where nobody sees these files before its end.
+    ``progress_port`` reports progress when these files cannot be seen before the run's end.
     """
 
     def __init__(self, path: Path, flush_ns: int | None = None, progress_port: ProgressPort | None = None) -> None:
@@ -38,15 +38,15 @@ class Output:
         self.progress_port = progress_port
 
     def json(self, name: str, value: Any) -> None:
-        """Of values and records; a reader sees the old file or the whole new one."""
+        """Write values and records as JSON; a reader sees the old file or the whole new one."""
         temporary = self.path / f".{name}.new"
         write_file(str(temporary), json.dumps(encoded(value), separators=(",", ":")) + "\n", new=True)
         temporary.replace(self.path / name)
 
     def host_clock_us(self) -> int:
-        """Wall-clock time where the files are kept, read from the time stamp of a new one.
+        """The wall clock of the host that stores the files, read from the time stamp of a new file.
 
-        In a virtual-time guest it is the only sight of real time; its resolution is the host's, some milliseconds.
+        A virtual-time guest has no other view of real time; the resolution is the host's, some milliseconds.
         """
         path = self.path / ".clock"
         path.touch()
@@ -66,7 +66,7 @@ class Output:
 class FramedFile:
     """A sequence of kernel answers as received; see docs/data-format.md.
 
-    Kept in memory up to a mebibyte, and no longer than ``flush_ns``, so that a run in real time can be watched.
+    Answers stay in memory up to 1 MiB and no longer than ``flush_ns``, so that a run in real time can be watched.
     """
 
     def __init__(self, file: BinaryIO, flush_ns: int | None = None) -> None:
@@ -100,10 +100,11 @@ class FramedFile:
 
 
 class Progress:
-    """progress.json: the phase, and how much of the whole duration (both from the guest's boot) has passed.
+    """progress.json: the phase, and the elapsed and total time of the run, both from the guest's boot.
 
-    It is written in place, each time as long as before: to put a new file there costs a guest six times as much, and
-    makes its host write the file to its disk. A reader may see a part of both; Life and the others then read again.
+    The file is written in place with constant length: replacing it would cost a guest six times as much, and would make
+    its host write to disk. A reader may see a mixture of two versions and must then read again, as Life and the others
+    do.
     """
 
     def __init__(self, output: Output, of_us: int) -> None:
@@ -113,7 +114,7 @@ class Progress:
         self.phase = "setup"
 
     def ends_at(self, of_us: int) -> None:
-        """The end is known better."""
+        """Correct the end of the run."""
         self._of_us = of_us
         if self._output.progress_port is not None:
             self._output.progress_port.tell(END, of_us * 1000)

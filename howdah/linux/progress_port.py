@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a run is, told out of a virtual machine through an I/O port, a few bytes each simulated second.
+"""The progress of a run, reported by a virtual machine through an I/O port, a few bytes each simulated second.
 
-A byte written to the port (QEMU's isa-debugcon) costs the machine one instruction and no interrupt. So nothing waits
-for whoever reads it, and in virtual time a run that is looked at is the run that is not. A line is a letter, ``a`` for
-the first of ``PHASES``, and the tenths of a second since the machine started; ``=`` instead of the letter says when the
-run will end.
+A byte written to the port (QEMU's isa-debugcon) costs the machine one instruction and no interrupt. Nothing waits for a
+reader, so watching a run in virtual time does not change it. A line is a letter, ``a`` for the first of ``PHASES``, and
+the time since the machine started in tenths of a second; ``=`` instead of the letter gives the end of the run.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ _TENTH_NS = 100_000_000
 
 
 def line(phase: str, time_ns: int) -> bytes:
-    """``phase`` may be END; an unknown one counts as the first."""
+    """Format a report; ``phase`` may be END, and an unknown phase counts as the first."""
     letter = END if phase == END else chr(ord("a") + (PHASES.index(phase) if phase in PHASES else 0))
     return f"{letter}{time_ns // _TENTH_NS}\n".encode()
 
 
 def parse(text: bytes) -> tuple[str, int] | None:
-    """Phase (or END) and microseconds of a line; None for what is none."""
+    """Parse a line into phase (or END) and microseconds; None for any other text."""
     letter, number = text[:1].decode(errors="replace"), text[1:].strip()
     if not number.isdigit():
         return None
@@ -36,7 +35,7 @@ def parse(text: bytes) -> tuple[str, int] | None:
 
 
 class ProgressPort:
-    """Writes to the port; silent where the kernel has no /dev/port (CONFIG_DEVPORT)."""
+    """Writes reports to the port; does nothing if the kernel has no /dev/port (CONFIG_DEVPORT)."""
 
     def __init__(self, port: int = PORT) -> None:
         self._port = port
@@ -48,5 +47,5 @@ class ProgressPort:
     def tell(self, phase: str, time_ns: int) -> None:
         if self._device is None:
             return
-        for byte in line(phase, time_ns):  # the device counts the port up with each byte of a write
+        for byte in line(phase, time_ns):  # one byte a write: the device increments the port with each byte
             os.pwrite(self._device, bytes((byte,)), self._port)

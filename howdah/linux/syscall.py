@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """System calls that Python's standard library lacks, or lacks before 3.12.
 
-Every function raises OSError with the kernel's errno, and names the call.
+Every function raises OSError with the kernel's errno and the name of the call.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def unmount(target: str) -> None:
 
 
 def finit_module(descriptor: int, parameters: str = "") -> None:
-    """Load a kernel module from an open file; ``parameters`` reads ``name=value name=value``."""
+    """Load a kernel module from an open file; ``parameters`` has the form ``name=value name=value``."""
     number = _FINIT_MODULE[os.uname().machine]
     _check(_libc.syscall(ctypes.c_long(number), descriptor, parameters.encode(), 0), "finit_module")
 
 
 def write_out(descriptor: int) -> None:
-    """Give a file system what was written to a file. A guest's is its host's then; nothing waits for a disk."""
+    """Start writing a file's data to its file system without waiting for a disk. A guest's data then reach its host."""
     written = 2  # SYNC_FILE_RANGE_WRITE
     _check(_libc.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), written), "sync_file_range")
 
@@ -74,13 +74,13 @@ def die_with_parent(signal_number: int) -> None:
 
 
 def timerfd_create(clock: int) -> int:
-    """A timer as a file descriptor, closed on exec, blocking (os.timerfd_create is new in Python 3.13)."""
+    """Create a timer as a blocking file descriptor, closed on exec (os.timerfd_create is new in Python 3.13)."""
     close_on_exec = 0o2000000
     return _check(_libc.timerfd_create(clock, close_on_exec), "timerfd_create")
 
 
 def timerfd_set(descriptor: int, at_ns: int) -> None:
-    """Let the timer expire once, at ``at_ns`` of its clock; 0 disarms it."""
+    """Make the timer expire once, at ``at_ns`` of its clock; 0 disarms it."""
     value = _Itimerspec(_Timespec(0, 0), _Timespec(*divmod(at_ns, 1_000_000_000)))
     _check(
         _libc.timerfd_settime(descriptor, _TFD_TIMER_ABSTIME, ctypes.byref(value), None),

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tables/ to metrics.json: the definitions of start-up, one family a file. docs/measures.md lists them."""
+"""tables/ to metrics.json: the definitions of start-up measures, one family per file. docs/measures.md lists them."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows whose sender closed before its last bytes were acknowledged: the per-ACK trace does not see their end.
+"""Flows whose sender closed before its last bytes were acknowledged: the per-ACK trace misses their end.
 
-``tcp_probe`` belongs to ``tcp_rcv_established()``. The sources of howdah close when the last byte is acknowledged;
-iperf3 and programs close as they like. What only the rest of such a flow could show is not known.
+``tcp_probe`` is in ``tcp_rcv_established()``. howdah's sources close when the last byte is acknowledged; iperf3 and
+programs close at any time. Measures that depend on the rest of such a flow are unknown.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
 from howdah.measure.trace import FlowTrace
 
-# TCP states (include/net/tcp_states.h) of a socket that is not established and may have data on their way:
+# TCP states (include/net/tcp_states.h) of a socket that is not established and may have data in flight:
 # FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING.
 CLOSING = (4, 8, 9, 11)
-_FIN = 1  # packet; tcpi_unacked counts it
-# What the ACKs that were not seen may have made larger, or later.
+_FIN = 1  # packets of a FIN, which tcpi_unacked includes
+# Metrics that unseen ACKs may have made larger, or later.
 _OF_THE_END = (
     *("peak_cwnd_packets", "largest_cwnd_packets", "final_cwnd_packets", "final_cwnd_bdp", "overshoot_packets"),
     *(
@@ -33,7 +33,7 @@ _OF_ALL_BYTES = ("goodput_bits_per_second", "packet_throughput_bits_per_second")
 
 
 def seen_until_ns(trace: FlowTrace, info: Samples) -> int | None:
-    """When the trace of a flow ends although the flow does not; None if it has every ACK of the flow's time."""
+    """Return when a flow's trace ends if that is before the flow ends; None if it has every ACK of the flow's time."""
     flow = trace.flow
     if flow.kind.single or not flow.is_tcp or flow.sender_stack is not None or not len(trace):
         return None
@@ -48,7 +48,7 @@ def seen_until_ns(trace: FlowTrace, info: Samples) -> int | None:
 
 
 def ends_unseen(data: Measured) -> dict[int, str]:
-    """For each flow whose end the trace does not see, the reason of measures that it therefore does not have."""
+    """Map each flow whose end the trace misses to the reason for its missing measures."""
     found = {}
     for trace in data.traces:
         until = seen_until_ns(trace, data.info[trace.flow.id])
@@ -61,13 +61,13 @@ def ends_unseen(data: Measured) -> dict[int, str]:
 
 
 def unseen_at_the_end(data: Measured, ends: dict[int, str]) -> dict[tuple[int | None, str], str]:
-    """Metrics that have a value only by chance where an end was not seen, and why they get none."""
+    """Return the metrics that depend on an unseen end, so that any value would be chance, with the reason for null."""
     found: dict[tuple[int | None, str], str] = {}
     for trace in data.traces:
         flow, why = trace.flow, ends.get(trace.flow.id)
         if why is None:
             continue
-        # A flow of fixed size has its goodput from its receiver.
+        # The goodput of a flow of fixed size comes from its receiver.
         metrics = _OF_THE_END if flow.size_bytes else (*_OF_THE_END, *_OF_ALL_BYTES)
         if not np.isfinite(trace.ssthresh).any():
             metrics = (*metrics, "startup_left")

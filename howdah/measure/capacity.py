@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fair capacity of a flow: goodput capacity divided by the flows active at each instant; and the bandwidth-delay
-product that a window is compared with: that of the moment, where the path's rate changes."""
+"""Reference values of a flow. Its fair capacity is the goodput capacity divided by the flows active at each instant;
+the bandwidth-delay product, for windows, is that of the moment if the path's rate changes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from howdah.plan.plan import Flow
 
 
 class Steps:
-    """``base`` until the first of ``changes`` (time in ns, value from then on), which are sorted."""
+    """A step function: ``base`` until the first of ``changes`` (time in ns, value from then on), which are sorted."""
 
     def __init__(self, base: float, changes: list[tuple[int, float]]) -> None:
         self._times = np.array([time for time, _ in changes], dtype=np.float64)
@@ -31,7 +32,7 @@ class Steps:
         return float(self._values[np.searchsorted(self._times, time_ns, side="right")])
 
     def integral(self, time_ns: Integers | Reals | int) -> NDArray[np.float64]:
-        """Value x nanoseconds from the first change (or time 0 without any) to ``time_ns``; negative before it."""
+        """Return value x nanoseconds from the first change (or time 0 without any) to ``time_ns``; negative before."""
         at = np.asarray(time_ns, dtype=np.float64)
         if not self._times.size:
             return np.asarray(at * self._values[0], dtype=np.float64)
@@ -41,7 +42,7 @@ class Steps:
         return np.asarray(before + inside + after, dtype=np.float64)
 
     def weights(self, begin_ns: Integers, end_ns: Integers, weights: list[float]) -> NDArray[np.float64]:
-        """Sum over the changes in each interval, its ends included; one weight a change."""
+        """Return the sum of the weights of the changes in each interval, including its ends; one weight per change."""
         total = np.concatenate([np.zeros(1), np.cumsum(weights)])
         first = np.searchsorted(self._times, begin_ns, side="left")
         last = np.searchsorted(self._times, end_ns, side="right")
@@ -49,15 +50,15 @@ class Steps:
 
 
 class Stairs:
-    """``rate`` until time 0 and from ``end_ns`` on; between them ``height`` at each of the instants that ``until``
-    counts."""
+    """A capacity with steps: ``rate`` until time 0 and from ``end_ns`` on; in between, ``height`` at each of the
+    instants that ``until`` counts."""
 
     def __init__(self, rate: float, end_ns: int, until: Callable[[Reals], Integers], height: float) -> None:
         self._rate, self._end_ns = rate, end_ns
         self._until, self._height = until, height
 
     def integral(self, time_ns: Integers | Reals | int) -> NDArray[np.float64]:
-        """From time 0 to ``time_ns``, what comes at it included; negative before."""
+        """Return the capacity from time 0 to ``time_ns``, with an instant at ``time_ns``; negative before time 0."""
         at = np.asarray(time_ns, dtype=np.float64)
         outside = np.minimum(at, 0.0) + np.maximum(at - self._end_ns, 0.0)
         come = self._until(np.minimum(at, float(self._end_ns)))
@@ -65,7 +66,7 @@ class Stairs:
 
 
 class FairCapacity:
-    """Piecewise constant in time; ``spans`` are (start_ns, stop_ns) of every flow.
+    """The fair share of the capacity, piecewise constant in time; ``spans`` are (start_ns, stop_ns) of every flow.
 
     ``capacity_bits_per_second`` is the goodput capacity, rate x MSS / frame (docs/measures.md); ``changes`` are times
     in nanoseconds and the goodput capacity from then on.
@@ -88,7 +89,7 @@ class FairCapacity:
         self._share = Steps(0.0, shares)
 
     def _integral(self, time_ns: Integers | Reals) -> Reals:
-        """Bytes of the fair share until ``time_ns``; outside all flows the whole capacity counts."""
+        """Return the bytes of the fair share until ``time_ns``; while no flow is active, the whole capacity counts."""
         at = np.asarray(time_ns, dtype=np.float64)
         if not self._edges:
             return self._capacity.integral(at)
@@ -99,20 +100,20 @@ class FairCapacity:
         return np.asarray(before + inside + after, dtype=np.float64)
 
     def fair_bytes(self, begin_ns: Integers | int, end_ns: Integers | int) -> Reals:
-        """Bytes one flow may expect in each interval, same shape as the arguments."""
+        """Return the bytes that one flow may expect in each interval, same shape as the arguments."""
         return self._integral(np.asarray(end_ns)) - self._integral(np.asarray(begin_ns))
 
     def whole_bytes(self, begin_ns: int, end_ns: int) -> float:
-        """Bytes the path can carry in an interval, whoever sends them."""
+        """Return the bytes that the path can carry in an interval, for all flows together."""
         return float(self.carried_bytes(begin_ns, end_ns))
 
     def carried_bytes(self, begin_ns: Integers | int, end_ns: Integers | int) -> Reals:
-        """The same of each interval, same shape as the arguments."""
+        """Return the same for each of several intervals, same shape as the arguments."""
         return self._capacity.integral(end_ns) - self._capacity.integral(begin_ns)
 
 
 class LinkCapacity(FairCapacity):
-    """The same of a link that carries bytes at instants: each flow's share of them is what the others leave it."""
+    """The fair capacity of a link that carries bytes at instants, divided between the flows that are active then."""
 
     def __init__(self, carried: Stairs, spans: list[tuple[int, int]]) -> None:
         super().__init__(0.0, spans)
@@ -135,7 +136,7 @@ class LinkCapacity(FairCapacity):
 
 
 def _active(spans: list[tuple[int, int]], times: list[int]) -> list[int]:
-    """How many spans hold each time; their starts belong to them, their stops do not."""
+    """Return the number of spans that contain each time; a span includes its start, but not its stop."""
     whole = [span for span in spans if span[0] < span[1]]
     starts, stops = (np.sort(np.array([span[end] for span in whole], dtype=np.int64)) for end in (0, 1))
     begun, ended = (np.searchsorted(edges, times, side="right") for edges in (starts, stops))
@@ -144,10 +145,10 @@ def _active(spans: list[tuple[int, int]], times: list[int]) -> list[int]:
 
 
 def bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integers | int) -> Reals:
-    """BDP of a flow at instants, in full frames, same shape as ``time_ns``.
+    """Return the BDP of a flow at instants, in full frames, same shape as ``time_ns``.
 
-    rate · RTT of the flow / frame. Where the path's rate changes it is what the link could carry in the flow's RTT
-    (without queues) before the instant, at the rates that it had in it: 0 where it carried nothing.
+    rate · RTT of the flow / frame. If the path's rate changes, it is what the link could carry in the flow's RTT
+    (without queues) before the instant, at the rates during it: 0 if it carried nothing.
     """
     if not path.rate_changes:
         return np.full(np.shape(time_ns), flow.bdp_packets(path))
@@ -156,7 +157,7 @@ def bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integer
 
 
 def held_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integers) -> Reals:
-    """BDP + buffer at instants, in full frames, same shape as ``time_ns``."""
+    """Return BDP + buffer at instants, in full frames, same shape as ``time_ns``."""
     if not path.rate_changes:
         return np.full(np.shape(time_ns), (flow.bdp_bytes(path) + path.buffer_bytes) / path.frame_bytes)
     return bdp_packets(capacity, flow, path, time_ns) + path.buffer_bytes / path.frame_bytes
@@ -165,7 +166,7 @@ def held_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Intege
 def share_of_bdp(
     packets: float | None, capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integers | int | None
 ) -> float | None:
-    """A window as a share of the BDP at an instant; None without a window, or where the link carried nothing."""
+    """Return a window as a multiple of the BDP at an instant; None without a window, or if the link carried nothing."""
     if packets is None or time_ns is None:
         return None
     bdp = float(bdp_packets(capacity, flow, path, time_ns))
@@ -173,13 +174,13 @@ def share_of_bdp(
 
 
 def buffer_drain_ns(capacity: FairCapacity, path: Path, until_ns: int) -> int:
-    """How long the link took to send a full buffer, at the rates that it had before an instant."""
+    """Return how long the link took to send a full buffer, at the rates before an instant."""
     if not path.rate_changes:
         return path.buffer_bytes * 8 * SECOND_NS // path.rate_bits_per_second
     goodput_bytes = path.buffer_bytes * path.mss_bytes / path.frame_bytes
     longest = path.buffer_bytes * 8 * SECOND_NS // max(min([path.rate_bits_per_second, *_rates(path)]), 1)
     if path.link is not None:
-        longest += max(until_ns, 0)  # it may carry nothing at all from the epoch on, and has its rate before
+        longest += max(until_ns, 0)  # the link may carry nothing at all after the epoch, but has its rate before it
     shortest = 0
     while longest - shortest > 1:
         middle = (shortest + longest) // 2

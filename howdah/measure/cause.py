@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a flow left slow start, where no module tells: one word, from the evidence of the tables alone."""
+"""The cause of an exit from slow start that no module reported: one word, from the evidence of the tables alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DELAY = "TcpExtTCPHystartDelay"
 
 @dataclass(frozen=True)
 class Detection:
-    """What the MIB counters of the sender's host say about HyStart around the exit."""
+    """HyStart's MIB counters of the sender's host around the exit."""
 
     train: int
     delay: int
@@ -61,12 +61,12 @@ class Detection:
 
     @property
     def cwnd_packets(self) -> int | None:
-        """The window HyStart noted (TCPHystartTrainCwnd, DelayCwnd), if there was exactly one detection."""
+        """The window that HyStart recorded (TCPHystartTrainCwnd, DelayCwnd), if there was exactly one detection."""
         return self.train_cwnd_packets + self.delay_cwnd_packets if self.alone else None
 
 
 def detection(counters: Counters, host: str, time_ns: int, until_ns: int) -> Detection:
-    """HyStart's counters between the readings that enclose the exit. They belong to a host, not to a flow."""
+    """Return HyStart's counters between the readings that enclose the exit. They belong to a host, not to a flow."""
 
     def growth(name: str) -> int:
         return counters.growth(host, name, time_ns, until_ns)
@@ -77,15 +77,16 @@ def detection(counters: Counters, host: str, time_ns: int, until_ns: int) -> Det
 
 
 def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Counters, info: Samples) -> str:
-    """One of :data:`CAUSES`; ``unknown`` rather than a guess.
+    """Return one of :data:`CAUSES`; ``unknown`` rather than a guess.
 
-    A threshold that was reached: ``initial-ssthresh`` if the connection began with it (but a signal, if TCP was seen
-    reducing its window before: the sender's own queue dropped some of its first packets), else ``own-threshold``. A
-    window that was cut: see :class:`howdah.measure.cut.Cut`; ``own-cut`` is the algorithm's, ``queue-estimate`` that of
-    Vegas and of what the profile calls like it. A start-up like BBR's: see :mod:`howdah.measure.control`; ``probe-rtt``
-    where it was left through ProbeRTT and its rate does not say why. A threshold set to the window: HyStart's own
-    counters, ``ack-train`` or ``delay``. Where none of these speaks, what held the flow back in the three round trips
-    before.
+    - The window reached a threshold: ``initial-ssthresh`` if the connection began with it (``congestion-signal`` if TCP
+      had reduced its window before: the sender's own queue dropped some of its first packets), else ``own-threshold``.
+    - The start-up was one like BBR's: see :mod:`howdah.measure.control`; ``probe-rtt`` if it ended in ProbeRTT and the
+      delivery rate does not explain that.
+    - The window was cut: see :class:`howdah.measure.cut.Cut`; ``own-cut`` is the algorithm's, ``queue-estimate``
+      that of Vegas or of what the profile calls like it.
+    - The threshold was set to the window: ``ack-train`` or ``delay``, by HyStart's own counters.
+    - Otherwise, what held the flow back in the three round trips before.
     """
     if found.from_initial_ssthresh:
         return CONGESTION_SIGNAL if _signalled(info, found.time_ns) else INITIAL_SSTHRESH
@@ -112,7 +113,7 @@ def _of_cut(trace: FlowTrace, cut: Cut) -> str:
         return CONGESTION_SIGNAL
     if not cut.is_own:
         return UNKNOWN
-    # tcp_vegas_cong_avoid() cuts the window itself when it sees more than gamma packets queued.
+    # tcp_vegas_cong_avoid() cuts the window itself when it estimates more than gamma queued packets.
     return QUEUE_ESTIMATE if name_of(trace.flow) == VEGAS else OWN_CUT
 
 
@@ -127,8 +128,8 @@ def _of_bbr(trace: FlowTrace, found: Exit, counters: Counters, info: Samples) ->
 
 
 def _by_hystart(found: Exit, detected: Detection) -> str | None:
-    """The counters are the host's: one detection is this flow's if the window it noted is. Of several there is only
-    the sum of the windows; they count if all are of one kind."""
+    """Return HyStart's detector, None if the host's counters do not show it. A single detection is this flow's if its
+    window fits. Of several, only the sum of the windows is known; they count if all are of one kind."""
     near = range(found.ssthresh_packets, found.cwnd_packets + 1)
     if detected.train == 1 and detected.train_cwnd_packets in near:
         return ACK_TRAIN

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kind of congestion control a flow has, by what its socket says and by what window and pacing do.
+"""The kind of a flow's congestion control, from the answers of its socket, its window and its pacing.
 
-Most controls leave slow start by a finite ssthresh. BBR and those like it pace: in their start-up at a gain over the
-rate that was delivered (BBR.StartupPacingGain: 2.77 to 2.89), which lets it double each round, and afterwards at 1.25
-of it at most. Some of them set ssthresh when they leave, some never do. A name says nothing of that: the socket's
-answer does (struct tcp_bbr_info), or a profile's ``like``, or the pacing rate.
+Most controls leave slow start by a finite ssthresh. BBR and similar ones pace: in their start-up at a gain over the
+delivered rate (BBR.StartupPacingGain: 2.77 to 2.89), which lets it double each round, and afterwards at a gain of 1.25
+at most. Some set ssthresh when they leave, some never do. The name does not decide; the socket's answer does (struct
+tcp_bbr_info), or a profile's ``like``, or the pacing rate.
 
-BBR's entry into Drain is what the trace shows; why it left Startup is in the readings of tcp_info. All versions leave
-when the largest delivery rate has grown by less than a quarter in three rounds. Version 3 also leaves after a round of
-fast recovery with losses in at least six places and more than 2 % of what was sent (draft-ietf-ccwg-bbr,
+The trace shows BBR's entry into Drain; the readings of tcp_info show why it left Startup. All versions leave when the
+largest delivery rate has grown by less than a quarter in three rounds. Version 3 also leaves after a round of fast
+recovery with losses in at least six places and more than 2 % of what was sent (draft-ietf-ccwg-bbr,
 BBRCheckStartupHighLoss), and on ECN marks. Version 1 enters Drain for no other reason than the rate
 (``bbr_check_drain``, ``bbr_full_bw_reached``), and its socket shows its version. But a changed copy of version 1
-answers alike, so the evidence comes first, and the version decides where the readings do not.
+answers alike, so the evidence comes first, and the version decides only if the readings do not.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from howdah.measure.sampled import Counters, Samples
 from howdah.measure.trace import FlowTrace, Integers, Reals
 from howdah.plan.plan import Flow
 
-BBR, VEGAS = "bbr", "vegas"  # names of the kernel's own, as a plan has them
-_TOLD = "bbr_pacing_gain_256ths"
+BBR, VEGAS = "bbr", "vegas"  # names of the kernel's own algorithms in a plan
+_SOCKET_GAIN = "bbr_pacing_gain_256ths"
 _UNIT = 256  # BBR_UNIT
 # Gains of a start-up are above this, and those of every later phase below it (BBR.StartupPacingGain, ProbeBW_UP).
 STARTUP_GAIN = 1.5
-# A start-up that is known by its pacing alone: BBR's gains, and what a reading of the delivery rate may be behind.
+# Gains by which pacing alone shows a start-up like BBR's: its gains, and a margin as readings of the rate lag behind.
 _LEAST_PACED, _MOST_PACED = 2.3, 3.5
-# tcp_update_pacing_rate() paces at twice the window a round trip while cwnd < ssthresh / 2, and at 1.2 otherwise.
+# tcp_update_pacing_rate() paces at twice the window per round trip while cwnd < ssthresh / 2, and at 1.2 otherwise.
 _KERNELS_SHARES = (2.0, 1.2)
-_SHARE_DOUBT = 0.15
-_OWN_PACE = 0.25  # share of the readings that the kernel's own pacing does not explain
-_FEWEST = 4
+_SHARE_DOUBT = 0.15  # largest relative deviation of a pacing rate that the kernel set
+_OWN_PACE = 0.25  # least share of readings that the kernel's pacing does not explain, if a control paces itself
+_FEWEST = 4  # readings that are needed
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Gains:
 
     @property
     def left(self) -> int | None:
-        """The first reading that is out of the start-up for good; the number of readings where none is.
+        """The index of the first reading after the start-up; the number of readings if it lasts to the end.
 
-        None where no reading is in it.
+        None if no reading is in a start-up.
         """
         high = np.flatnonzero(self.gain > STARTUP_GAIN)
         return int(high[-1]) + 1 if high.size else None
@@ -63,18 +63,18 @@ class Gains:
 
 
 def name_of(flow: Flow) -> str:
-    """Whose start-up it has, by the profile's ``like``; the kernel's name of its algorithm without one."""
+    """Return the algorithm whose start-up the flow has: the profile's ``like``, else the kernel's name."""
     return flow.like or flow.kernel_algorithm
 
 
 def gains_of(info: Samples) -> Gains:
-    """As the socket tells them; where it does not, the pacing rate over the largest delivery rate read until then.
+    """Return the gains that the socket reports, else the pacing rate over the largest delivery rate read so far.
 
     Readings before the first delivery rate have none.
     """
-    if info.columns[_TOLD].size and (info.columns[_TOLD] > 0).any():
-        there = info.columns[_TOLD] > 0
-        return Gains(info.time_ns[there], info.columns[_TOLD][there] / _UNIT, told=True)
+    if info.columns[_SOCKET_GAIN].size and (info.columns[_SOCKET_GAIN] > 0).any():
+        there = info.columns[_SOCKET_GAIN] > 0
+        return Gains(info.time_ns[there], info.columns[_SOCKET_GAIN][there] / _UNIT, told=True)
     pacing, delivered = info.columns["pacing_rate_bytes_per_second"], info.columns["delivery_rate_bytes_per_second"]
     most = np.maximum.accumulate(delivered) if delivered.size else delivered
     there = (delivered > 0) & (pacing > 0)
@@ -82,15 +82,15 @@ def gains_of(info: Samples) -> Gains:
 
 
 def is_version_1(info: Samples) -> bool:
-    """Whether the socket answers with the struct tcp_bbr_info of version 1, which is shorter than that of any other."""
+    """Whether the socket answers with the struct tcp_bbr_info of version 1, which is shorter than all others."""
     return gains_of(info).told and not (info.columns["bbr_version"] > 0).any()
 
 
 def is_bbr(trace: FlowTrace, info: Samples | None = None) -> bool:
     """Whether the flow's start-up is one like BBR's.
 
-    The socket answers with struct tcp_bbr_info, or the profile says so, or it is the kernel's own ``bbr``, or its
-    pacing shows it (:func:`paces_like_bbr`).
+    That is so if the socket answers with struct tcp_bbr_info, the profile says so, it is the kernel's own ``bbr``, or
+    its pacing shows it (:func:`paces_like_bbr`).
     """
     if name_of(trace.flow) == BBR:
         return True
@@ -100,8 +100,8 @@ def is_bbr(trace: FlowTrace, info: Samples | None = None) -> bool:
 def paces_like_bbr(trace: FlowTrace, info: Samples) -> bool:
     """Whether the control sets its own pacing rate, at a gain like BBR's, and left that gain for good.
 
-    Its own: tcp_update_pacing_rate() explains it at less than three quarters of the readings. The gain of the start-up
-    is the median of the readings until it was left; four of them and two round trips are needed.
+    The rate is its own if tcp_update_pacing_rate() explains less than three quarters of the readings. The gain of the
+    start-up is the median of the readings before its end, which must be at least four, over two round trips.
     """
     gains = gains_of(info)
     left = gains.left
@@ -113,7 +113,7 @@ def paces_like_bbr(trace: FlowTrace, info: Samples) -> bool:
 
 
 def paces_itself(info: Samples) -> bool:
-    """Whether the pacing rate is another than what TCP sets from window and smoothed RTT.
+    """Whether the pacing rate differs from what TCP derives from window and smoothed RTT.
 
     tcp_update_pacing_rate(): mss · max(cwnd, packets_out) / srtt, times 2 in slow start or 1.2.
     """
@@ -139,9 +139,9 @@ RATE, LOST, MARKED = "rate", "lost", "marked"
 
 
 def startup_end(trace: FlowTrace, time_ns: int, counters: Counters, info: Samples) -> str | None:
-    """``rate``, ``lost`` or ``marked``: what ended the Startup that was left at ``time_ns``; None if nothing says so.
+    """Return what ended the Startup at ``time_ns``: ``rate``, ``lost`` or ``marked``; None if no evidence shows it.
 
-    Where the readings do not show the rate, it is the reason if there is no other.
+    If the readings do not show the rate, it is assumed in the absence of another reason.
     """
     lost = has_high_loss(trace, time_ns, info)
     marked = bool(marks_around(counters, trace.flow.sender, rounds_before(trace, time_ns, 2), time_ns))
@@ -159,10 +159,10 @@ def startup_end(trace: FlowTrace, time_ns: int, counters: Counters, info: Sample
 
 
 def rate_stopped(trace: FlowTrace, time_ns: int, info: Samples) -> bool | None:
-    """Whether the largest delivery rate grew by less than a quarter in the three rounds before; None: not seen.
+    """Whether the largest delivery rate grew by less than a quarter in the three rounds before; None: unknown.
 
-    A rate that was read before these rounds, and not exceeded in one reading a round, had stopped. To say that it had
-    not takes readings twice a round: the rate of Startup doubles in one, and no reading is at its very beginning.
+    It stopped if a rate read before these rounds was not exceeded and there is one reading per round. To show that it
+    did not takes two readings per round: the rate of Startup doubles in one, and no reading is at its very start.
     """
     if not info.has("delivery_rate_bytes_per_second"):
         return None
@@ -177,12 +177,12 @@ def rate_stopped(trace: FlowTrace, time_ns: int, info: Samples) -> bool | None:
 
 
 def _stops(rate: Integers, first: int, around: slice) -> bool:
-    """Whether the largest rate up to reading ``first`` is within a quarter of the largest at all."""
+    """Whether the largest rate up to reading ``first`` is within a quarter of the overall largest."""
     return bool(rate[: around.stop].max() < _GROWTH * rate[: first + 1].max())
 
 
 def has_high_loss(trace: FlowTrace, time_ns: int, info: Samples) -> bool:
-    """Whether TCP was in fast recovery, and retransmitted in the two rounds before at least six segments and 2 %."""
+    """Whether TCP was in fast recovery and had retransmitted at least six segments and 2 % in the two rounds before."""
     begin = rounds_before(trace, time_ns, 2)
     lost = info.growth("total_retrans_packets", begin, time_ns)
     delivered = info.growth("delivered_packets", begin, time_ns)

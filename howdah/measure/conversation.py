@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came to one end of a flow and what left it, from a capture there: data, ACKs, and what was missing."""
+"""Data and ACKs that a capture shows at one end of a flow, and the gaps in the data."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class DataSegments:
-    """Segments with payload of the flow's sender, shape (segments,); ``order`` is their position in the capture.
+    """Segments with payload from the flow's sender, shape (segments,); ``order`` is their position in the capture.
 
-    ``begin`` and ``end`` count bytes from the first one. ``segments`` is how many segments each counts as.
+    ``begin`` and ``end`` count bytes from the first one. ``segments`` is how many full segments each counts as.
     """
 
     order: Integers
@@ -33,9 +33,9 @@ class DataSegments:
 
 @dataclass(frozen=True)
 class Acks:
-    """What the flow's receiver acknowledged from the first data on, shape (ACKs,), without SYN and RST.
+    """ACKs of the flow's receiver from the first data on, shape (ACKs,), without SYN and RST.
 
-    ``acked`` is the highest cumulative ACK so far. ``window_bytes`` is -1 where it is not known.
+    ``acked`` is the highest cumulative ACK so far. ``window_bytes`` is -1 if unknown.
     """
 
     order: Integers
@@ -47,7 +47,7 @@ class Acks:
 
 @dataclass(frozen=True)
 class Holes:
-    """Gaps in the data that arrived: a segment beyond the highest byte so far makes one, which ends where it begins."""
+    """Gaps in the arrived data: a segment beyond the highest byte so far opens one, which ends at its beginning."""
 
     order: Integers
     end: Integers
@@ -62,7 +62,7 @@ class Conversation:
 
     @cached_property
     def highest(self) -> Integers:
-        """Behind the last byte that had arrived before each data segment."""
+        """The end of the data that had arrived before each data segment."""
         ends = np.maximum.accumulate(self.data.end)
         return np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]]) if ends.size else ends
 
@@ -78,13 +78,13 @@ class Conversation:
 
     @cached_property
     def waited_for(self) -> Integers:
-        """Data segments that arrived since the ACK before, for each ACK."""
+        """For each ACK, the data segments that arrived since the ACK before."""
         arrived = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.data.segments)])
         return np.diff(arrived[np.searchsorted(self.data.order, self.acks.order)], prepend=0)
 
     @cached_property
     def delays_ns(self) -> Integers:
-        """From each data segment that arrived in order, with nothing missing, to the ACK that covers it."""
+        """The time from each data segment that arrived in order, with nothing missing, to the ACK that covers it."""
         before = np.searchsorted(self.acks.order, self.data.order) - 1
         acked = np.where(before >= 0, self.acks.acked[np.maximum(before, 0)], 0) if self.acks.acked.size else 0
         fine = (self.data.begin == self.highest) & (self._hole_before(self.data.order) <= acked)
@@ -95,9 +95,9 @@ class Conversation:
 
     @cached_property
     def repairs_ns(self) -> Integers:
-        """For each hole that was repaired: from the first ACK after it opened to the cumulative ACK of what is in it.
-
-        The first of these acknowledges nothing new, or reports what lies beyond the hole (SACK)."""
+        """For each hole that was repaired, the time from the first ACK after it opened to the cumulative ACK that
+        passes it. The first one acknowledges nothing new, or reports data beyond the hole (SACK).
+        """
         told = np.searchsorted(self.acks.order, self.holes.order)
         passed = np.searchsorted(self.acks.acked, self.holes.end)
         repaired = passed < self.acks.acked.size
@@ -105,13 +105,13 @@ class Conversation:
         return found
 
     def _hole_before(self, order: Integers) -> Integers:
-        """End of the last hole that opened before each position; 0 before the first."""
+        """Return the end of the last hole that opened before each position; 0 before the first."""
         ends = np.concatenate([np.zeros(1, dtype=np.int64), self.holes.end])
         return ends[np.searchsorted(self.holes.order, order)]
 
 
 def conversation(table: pa.Table, flow: int, end: str, mss_bytes: int) -> Conversation:
-    """Of the table ``segment``. A segment larger than ``mss_bytes`` counts as several: a device had joined them."""
+    """Read the table ``segment``. A segment larger than ``mss_bytes`` counts as several, which a device joined."""
     columns = segments_of(table, flow, end)
     ours = columns["sent_by_sender"] > 0
     data = np.flatnonzero(ours & (columns["payload_bytes"] > 0))
@@ -132,11 +132,11 @@ def conversation(table: pa.Table, flow: int, end: str, mss_bytes: int) -> Conver
 
 
 def quantile_us(times_ns: Integers, share: float) -> float | None:
-    """A quantile in microseconds, between two values where it falls there; None of nothing."""
+    """Return a quantile in microseconds, interpolated between values; None without values."""
     return float(np.quantile(times_ns, share)) / 1000 if times_ns.size else None
 
 
 def shares(counts: Integers, edges: tuple[int, ...]) -> Reals:
-    """Share of the counts below each edge and at or above the one before it; the last one is of the rest."""
+    """Return the share of counts in each bin: below an edge and not below the one before; the last bin has the rest."""
     found = np.bincount(np.searchsorted(edges, counts, side="right"), minlength=len(edges) + 1)
     return np.asarray(found / counts.size, dtype=np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a flow's start-up beside its exit: growth, early downloads, decision against capacity, period of its RTT."""
+"""Rows of a flow's start-up besides its exit: growth, early downloads, decision against capacity, period of its RTT."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def course_rows(
     goodput_bits_per_second: float | None,
     window_end_ns: int,
 ) -> None:
-    """All of them; goodput and the end are those of the profile's measurement window, as far as the flow is active."""
+    """Add all rows; goodput and end are those of the profile's measurement window, as far as the flow is active."""
     path = data.plan.path
     growth_rows(sheet, path, data.capacity, trace, startup.exit, window_end_ns)
     download_rows(sheet, path, trace, goodput_bits_per_second)
@@ -36,10 +36,10 @@ def course_rows(
 
 
 def delivery_share(trace: FlowTrace, capacity: FairCapacity, at_ns: int) -> float | None:
-    """Bytes acknowledged in the last RTT window before ``at_ns`` over what the path can carry in it; a ratio.
+    """Return bytes acknowledged in the last RTT window before ``at_ns`` over what the path can carry in it; a ratio.
 
-    The window is the smoothed RTT of that moment, at least the path's own. None before the first ACK, and where the
-    path carries nothing in it.
+    The window is the smoothed RTT of that moment, at least the path's own. None before the first ACK, and if the path
+    carries nothing in the window.
     """
     record = int(np.searchsorted(trace.time_ns, at_ns, side="right")) - 1
     if record < 0:
@@ -52,11 +52,11 @@ def delivery_share(trace: FlowTrace, capacity: FairCapacity, at_ns: int) -> floa
 def crossing_rows(
     sheet: Sheet, trace: FlowTrace, capacity: FairCapacity, decision: Decision | None, no_exit: str
 ) -> None:
-    """``exit_delivery_share`` and ``exit_after_capacity_rtts``.
+    """Add ``exit_delivery_share`` and ``exit_after_capacity_rtts``.
 
-    The second is the time from the beginning of the first RTT window with 90 % of the fair capacity to the decision,
-    in round trips of the path. It is negative for a flow that left before the path was full. (SEARCH slides: "crosses
-    the threshold near capacity", "detects the congestion point in less than 2 RTTs".)
+    The second is the time from the beginning of the first RTT window with 90 % of the fair capacity to the decision, in
+    round trips of the path. It is negative for a flow that left before the path was full. (SEARCH slides: "crosses the
+    threshold near capacity", "detects the congestion point in less than 2 RTTs".)
     """
     flow = trace.flow
     at_ns = None if decision is None else decision.time_ns
@@ -74,19 +74,19 @@ def crossing_rows(
 def exit_queue_row(
     sheet: Sheet, trace: FlowTrace, bottleneck: Samples, decision: Decision | None, no_exit: str
 ) -> None:
-    """``exit_queue_bytes``: what the bottleneck's queue held, of all flows, at its last reading before the decision."""
+    """Add ``exit_queue_bytes``: the bottleneck's backlog, of all flows, at its last reading before the decision."""
     held = None if decision is None else backlog_bytes(bottleneck, decision.time_ns)
     why = no_exit or "the queue was not read before"
     sheet.add(trace.flow, "exit_queue_bytes", held, why)
 
 
-# What a transfer of that size would have taken, had it ended there. The SEARCH slides plot this curve ("time to
-# download"); short connections are what the Adaptive Start paper's introduction speaks of.
+# Sizes for which the time is measured that a transfer would have taken. The SEARCH slides plot this curve ("time to
+# download"); the Adaptive Start paper's introduction is about short connections.
 AMOUNTS_BYTES = {"100_kb": 100_000, "1_mb": 1_000_000, "10_mb": 10_000_000}
 
 
 def packet_throughput(goodput_bits_per_second: float | None, path: Path) -> float | None:
-    """Throughput in whole frames (bit/s): goodput times frame / MSS.
+    """Return throughput in whole frames (bit/s): goodput times frame / MSS.
 
     A simulator's paper that counts packets of 1000 bytes counts their headers too (Adaptive Start paper, section III:
     3.61 of 40 Mbit/s is 9 % there).
@@ -95,7 +95,7 @@ def packet_throughput(goodput_bits_per_second: float | None, path: Path) -> floa
 
 
 def download_rows(sheet: Sheet, path: Path, trace: FlowTrace, goodput_bits_per_second: float | None) -> None:
-    """``packet_throughput_bits_per_second`` and ``time_to_100_kb_s``, ``time_to_1_mb_s``, ``time_to_10_mb_s``."""
+    """Add ``packet_throughput_bits_per_second`` and ``time_to_100_kb_s``, ``time_to_1_mb_s``, ``time_to_10_mb_s``."""
     flow = trace.flow
     rate = packet_throughput(goodput_bits_per_second, path)
     why = "the flow was not active in the window" if len(trace) else NO_ACKS
@@ -105,17 +105,17 @@ def download_rows(sheet: Sheet, path: Path, trace: FlowTrace, goodput_bits_per_s
         sheet.add(flow, f"time_to_{label}_s", completion_time_s(trace, amount), why)
 
 
-# A round in which the window grows by less than this factor is no longer exponential growth: delayed ACKs without a
-# limit per ACK make 2, with RFC 5681's limit of one packet 1.5.
+# Least growth of the window in a round of exponential growth: delayed ACKs without a limit per ACK give 2, with
+# RFC 5681's limit of one packet 1.5.
 EXPONENTIAL = 1.45
 
 
 def round_growth(trace: FlowTrace, found: Exit | None) -> float | None:
-    """Mean factor by which cwnd grew in a whole round of slow start; a ratio.
+    """Return the mean factor by which cwnd grew per whole round of slow start; a ratio.
 
-    The n-th root of cwnd at the beginning of the last round that begins before the exit over cwnd at the beginning of
-    the first, n rounds apart. It is 2 where it doubles every round, the root of 2 where it doubles every other one
-    (Adaptive Start paper, section III.D, on Vegas). None without an exit or a whole round.
+    The n-th root of (cwnd at the beginning of the last round that begins before the exit / cwnd at the beginning of the
+    first), n rounds apart. It is 2 if cwnd doubles every round, the root of 2 if it doubles every other one (Adaptive
+    Start paper, section III.D, on Vegas). None without an exit or a whole round.
     """
     if found is None or not len(trace):
         return None
@@ -128,10 +128,10 @@ def round_growth(trace: FlowTrace, found: Exit | None) -> float | None:
 
 
 def exponential_growth_s(trace: FlowTrace) -> float | None:
-    """Seconds from the moment the flow could send (from its start where that is not known) to the end of its first
-    rounds in a row that grew by :data:`EXPONENTIAL` or more. No window grows in a handshake.
+    """Return the seconds from when the flow could send (from its start if that is unknown) to the end of its first
+    consecutive rounds that grew by :data:`EXPONENTIAL` or more. No window grows in a handshake.
 
-    0 if the first round did not grow so; None without two rounds.
+    0 if the first round grew less; None without two rounds.
     """
     starts = rounds(trace)
     if starts.size < 2:
@@ -144,7 +144,7 @@ def exponential_growth_s(trace: FlowTrace) -> float | None:
 
 
 def final_cwnd(trace: FlowTrace, end_ns: int) -> int | None:
-    """cwnd at the last ACK not later than ``end_ns``; None before the first one."""
+    """Return cwnd at the last ACK not later than ``end_ns``; None before the first one."""
     record = int(np.searchsorted(trace.time_ns, end_ns, side="right")) - 1
     return int(trace.cwnd[record]) if record >= 0 else None
 
@@ -152,7 +152,7 @@ def final_cwnd(trace: FlowTrace, end_ns: int) -> int | None:
 def growth_rows(
     sheet: Sheet, path: Path, capacity: FairCapacity, trace: FlowTrace, found: Exit | None, end_ns: int
 ) -> None:
-    """``round_growth``, ``exponential_growth_s``, and ``final_cwnd_packets`` and ``_bdp`` at ``end_ns``."""
+    """Add ``round_growth``, ``exponential_growth_s``, and ``final_cwnd_packets`` and ``_bdp`` at ``end_ns``."""
     flow = trace.flow
     why = "there was no whole round before the exit" if len(trace) else NO_ACKS
     sheet.add(flow, "round_growth", round_growth(trace, found), why)
@@ -167,16 +167,17 @@ def growth_rows(
 
 
 SAMPLES_PER_RTT = 20
-LEAST_RTTS, MOST_RTTS = 1.0, 10.0  # periods that are looked at: a window of SEARCH is some round trips long
+LEAST_RTTS, MOST_RTTS = 1.0, 10.0  # range of periods: a window of SEARCH is some round trips long
 _LEAST_SAMPLES = 2 * SAMPLES_PER_RTT * int(MOST_RTTS)  # two of the longest periods
 
 
 def dominant_period_rtts(time_ns: Integers, rtt_ns: Integers, path_rtt_us: int) -> float | None:
-    """Period (path round trips) of the highest peak of the RTT's spectrum between :data:`LEAST_RTTS` and ``MOST_RTTS``.
+    """Return the period (path round trips) of the highest peak of the RTT's spectrum from :data:`LEAST_RTTS` to
+    ``MOST_RTTS``.
 
-    The RTT samples, one an ACK, are put on a grid of 1/20 of the path's RTT (linear between samples), lose their
-    linear trend, get a Hann window and are transformed (FFT). A peak is higher than its neighbours; a spectrum that
-    only falls has none, and None is returned, as it is for less than twenty round trips of samples.
+    The RTT samples, one per ACK, are put on a grid of 1/20 of the path's RTT (linear between samples), lose their
+    linear trend, get a Hann window and are transformed (FFT). A peak is higher than its neighbours. None if the
+    spectrum only falls, and for less than twenty round trips of samples.
     """
     if time_ns.size < 2:
         return None
@@ -198,7 +199,7 @@ def dominant_period_rtts(time_ns: Integers, rtt_ns: Integers, path_rtt_us: int) 
 
 
 def period_rows(sheet: Sheet, trace: FlowTrace, resent: Samples) -> None:
-    """``rtt_period_rtts`` of a flow, from all RTT samples of bytes that left once."""
+    """Add ``rtt_period_rtts`` of a flow, from the RTT samples of all bytes that were sent once."""
     rtt, good = raw_rtt(trace)
     good = good & sent_once(trace, resent)
     value = dominant_period_rtts(trace.time_ns[good], rtt[good], trace.flow.rtt_us)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processor time of the guest's kernel: in all, at its peak, of the two ends of TCP, and of functions that papers name.
+"""Processor time of the guest's kernel: in total, at its peak, of both ends of TCP, and of functions named in papers.
 
-One process simulates every host, so the function alone distinguishes what a sender costs from what a receiver costs.
-Those of ``SENDER`` only work for the end that sends data, those of ``RECEIVER`` for the end that takes it in. Most of
-the time is the network's and of neither. docs/cpu.md says what follows from that.
+One process simulates every host, so only the function distinguishes a sender's cost from a receiver's. Functions of
+``SENDER`` work only for the end that sends data, those of ``RECEIVER`` for the end that receives it. Most of the time
+is the network's and belongs to neither. docs/cpu.md explains the consequences.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from howdah.traffic import TRAFFIC
 
-# Functions that papers name, as metrics cpu_share_NAME. A sample counts if it was in the function's own code, or in
-# what the compiler had inlined there; or, of "with" functions, in one that nothing else calls.
+# Functions named in papers, as metrics cpu_share_NAME. A sample counts if it was in the function's own code, in code
+# that the compiler inlined there, or in one of the listed helpers, which nothing else calls.
 NAMED: dict[str, tuple[str, ...]] = {
     "tcp_sacktag_write_queue": (
         "tcp_sacktag_walk",
@@ -55,7 +55,7 @@ NAMED: dict[str, tuple[str, ...]] = {
         "tcp_dsack_extend",
         "tcp_dsack_set",
     ),
-    "tcp_ack": (),  # with all that is inlined there
+    "tcp_ack": (),  # with everything inlined there
     "user_copy": (
         "simple_copy_to_iter",
         "_copy_to_iter",
@@ -77,13 +77,13 @@ RECEIVER = (
     *("sink_tasklet", "sink_consume", "sink_actor", "traffic_sink_data_ready"),
 )
 KERNEL = ("kernel", "module")  # domains
-_HALF_INTERVAL_NS = 50_000_000  # of the vm engine's marks
+_HALF_INTERVAL_NS = 50_000_000  # half of the interval of the vm engine's marks
 _COPYING = " and ".join(kind.name for kind in TRAFFIC.values() if kind.copies)
 
 
 @dataclass(frozen=True)
 class CpuSample:
-    """Some of the processor time of one interval. ``functions`` are the symbol and all that was inlined there."""
+    """Part of the processor time of one interval. ``functions`` are the symbol and all functions inlined there."""
 
     begin_ns: int
     duration_ns: int
@@ -92,12 +92,13 @@ class CpuSample:
 
 
 def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
-    """Rows of a run whose profile was asked for (collect.cpu). What cannot be had is null and says why.
+    """Add the rows of a run with a processor profile (collect.cpu). Values that are unavailable are null, with the
+    reason.
 
     ``cpu_seconds_per_simulated_second`` = processor time in the guest's kernel and modules / virtual time, over the
-    intervals that begin within the run's flows; ``cpu_peak_…`` the most of one interval of a second;
-    ``cpu_sender_…``, ``cpu_receiver_…`` that of SENDER, RECEIVER; ``cpu_share_NAME`` the time of NAMED over that of the
-    kernel and its modules; ``cpu_sender_share_NAME`` (``cpu_receiver_share_NAME``) over that of SENDER (RECEIVER).
+    intervals that begin within the run's flows; ``cpu_peak_…`` the most of one interval of a second; ``cpu_sender_…``,
+    ``cpu_receiver_…`` that of SENDER, RECEIVER; ``cpu_share_NAME`` the time of NAMED over that of the kernel and its
+    modules; ``cpu_sender_share_NAME`` (``cpu_receiver_share_NAME``) over that of SENDER (RECEIVER).
     """
     account = account_of(directory)
     samples = _samples(store.read(directory, "cpu"), plan)
@@ -151,8 +152,8 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class CpuAccount:
-    """What ingest says of the profile; ``why`` says why it is missing. ``functions`` are those of a stock kernel, of
-    which nothing is known but its symbols."""
+    """Ingest's account of the profile; ``why`` is the reason if it is missing. ``functions`` are those of a stock
+    kernel, of which only the symbols are known."""
 
     why: str | None = None
     inlined_why: str | None = None
@@ -170,7 +171,7 @@ def account_of(directory: RunDirectory) -> CpuAccount:
 
 
 def _samples(table: pa.Table, plan: Plan) -> list[CpuSample]:
-    """Rows of the kernel and its modules while the flows ran; intervals of less than a second are taken together."""
+    """Return the time of the kernel and its modules while the flows ran; intervals below a second are merged."""
     end_ns = plan.duration_us * 1000
     first_ns = -_HALF_INTERVAL_NS if plan.traits.finite_processor else -SECOND_NS // 2
     rows = [row for row in table.to_pylist() if first_ns <= row["time_ns"] < end_ns]
@@ -192,5 +193,5 @@ def _samples(table: pa.Table, plan: Plan) -> list[CpuSample]:
 
 
 def base_name(symbol: str) -> str:
-    """A function's name without what the compiler appends to that of a changed copy (``.part.0``)."""
+    """Return a function's name without the compiler's suffix for a changed copy (``.part.0``)."""
     return symbol.partition(".")[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a slow-start module reported of a flow, and which of its exits ended the start-up."""
+"""Events that a slow-start module reported of a flow, and which of its exits ended the start-up."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ class SlowStartEvent:
     reason: str
     cwnd_packets: int
     ssthresh_packets: int | None
-    quantity: int | None  # None where the source does not tell, as the qlog of a QUIC stack
+    quantity: int | None  # None if the source lacks it, such as the qlog of a QUIC stack
     threshold: int | None
     round: int | None
     min_rtt_us: int | None
 
 
 def events_of(table: pa.Table) -> list[SlowStartEvent]:
-    """The events of one flow, by its rows of the table ``slow_start``, in the order of the reports."""
+    """Return the events of one flow, from its rows of the table ``slow_start``, in order."""
     rows = table.drop_columns(["flow"]).to_pylist()
     return [SlowStartEvent(**row) for row in rows]
 
 
 def tells(plan: Plan, flow: Flow) -> bool:
-    """Whether the flow's algorithm is a slow-start plug-in whose events were collected."""
+    """Whether the flow's algorithm is a slow-start plug-in and its events were collected."""
     return plan.collect.slow_start and is_plug_in(plan, flow)
 
 
 def is_plug_in(plan: Plan, flow: Flow) -> bool:
-    """Whether the flow's algorithm is a slow-start plug-in: its module is called ``ss_`` and the plug-in's name."""
+    """Whether the flow's algorithm is a slow-start plug-in: its module's name is ``ss_`` and the plug-in's name."""
     return f"ss_{flow.kernel_algorithm.rpartition('_')[0]}" in (plan.required_modules or [])
 
 
 def count(events: list[SlowStartEvent], name: str) -> int:
-    """How often a module reported an event."""
+    """Return how often a module reported an event."""
     return sum(item.event == name for item in events)
 
 
 def told_exit(events: list[SlowStartEvent], trace: FlowTrace) -> SlowStartEvent | None:
-    """The event that ended the start-up: the first exit that was not taken back.
+    """Return the event that ended the start-up: the first exit that was not revoked.
 
-    An exit is taken back when congestion proves spurious and the flow is in slow start again, and when an algorithm
-    then raises the threshold from an estimate (Adaptive Start: the window goes on following it). Without a further
-    exit the last such estimate is the end. A window that was cut ends a start-up whatever is estimated afterwards.
-    None if there is no exit, or the flow is still below the threshold.
+    An exit is revoked when congestion proves spurious and the flow is in slow start again, and when an algorithm then
+    raises the threshold from an estimate (Adaptive Start: the window keeps following it). Without a further exit, the
+    last such estimate is the end. A cut of the window ends the start-up whatever is estimated afterwards. None without
+    an exit, or if the flow is still below the threshold.
     """
     found: SlowStartEvent | None = None
     raised: SlowStartEvent | None = None
@@ -78,7 +78,7 @@ def told_exit(events: list[SlowStartEvent], trace: FlowTrace) -> SlowStartEvent 
 
 
 def _last_raise(trace: FlowTrace, after_ns: int) -> float:
-    """When the trace last shows a threshold that was raised to the window, before one was cut below it.
+    """Return when the trace last shows a threshold raised to the window, before one was cut below it.
 
     ``after_ns`` without such a raise; infinite without a trace.
     """
@@ -93,9 +93,9 @@ def _last_raise(trace: FlowTrace, after_ns: int) -> float:
 
 
 def _raises(item: SlowStartEvent, before: SlowStartEvent, is_traced: bool) -> bool:
-    """Whether an estimate raises the threshold; without a trace, to the window or beyond: below it nothing changes.
+    """Whether an estimate raises the threshold; without a trace, at least to the window, as lower ones change nothing.
 
-    Modules report a rising threshold once a round, so that the trace says better whether the window followed it.
+    Modules report a rising threshold once a round, so the trace shows better whether the window followed it.
     """
     if before.reason in CONGESTION or before.ssthresh_packets is None:
         return False
@@ -104,20 +104,20 @@ def _raises(item: SlowStartEvent, before: SlowStartEvent, is_traced: bool) -> bo
 
 
 def _is_back(item: SlowStartEvent, trace: FlowTrace) -> bool:
-    """A module reports a return before the old threshold is restored: the next record shows whether the flow is below
-    it."""
+    """Whether the flow is in slow start again, by the next record: modules report a return before the threshold is
+    restored."""
     after = int(np.searchsorted(trace.time_ns, item.time_ns, side="right"))
     return after < len(trace) and bool(trace.cwnd[after] < trace.ssthresh[after])
 
 
 def _is_reached(item: SlowStartEvent, trace: FlowTrace) -> bool:
-    """Whether the window came to the threshold of an estimate; without a trace nothing says that it did not."""
+    """Whether the window reached the threshold of an estimate; assumed without a trace."""
     after = int(np.searchsorted(trace.time_ns, item.time_ns, side="right"))
     return after >= len(trace) or bool((trace.cwnd[after:] >= trace.ssthresh[after:]).any())
 
 
 def told_cause(events: list[SlowStartEvent], exit_: SlowStartEvent) -> str:
-    """The exit's own reason; for a threshold that an estimate had set, the reason of that estimate."""
+    """Return the exit's own reason; if an estimate had set the threshold, the reason of that estimate."""
     if exit_.reason != THRESHOLD_REACHED:
         return exit_.reason
     before = [item for item in events if item.event == "estimate" and item.time_ns <= exit_.time_ns]
@@ -127,10 +127,10 @@ def told_cause(events: list[SlowStartEvent], exit_: SlowStartEvent) -> str:
 
 
 def estimate_rows(sheet: Sheet, trace: FlowTrace, events: list[SlowStartEvent]) -> None:
-    """``estimated_bits_per_second`` and ``estimated_packets`` of the first ``estimate`` event that speaks of a rate.
+    """Add ``estimated_bits_per_second`` and ``estimated_packets`` of the first ``estimate`` event with a rate.
 
-    The rate is the module's (of data, not of frames), the packets are the ssthresh it set. No rows of a flow whose
-    module reports no such estimate.
+    The rate is the module's (of data, not of frames), the packets are the ssthresh it set. No rows if the module
+    reports no such estimate.
     """
     rates = [each for each in events if each.event == "estimate" and reason(each.reason).unit == "bit/s"]
     if not rates:

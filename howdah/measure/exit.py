@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When and with which window a flow leaves slow start, when that was decided, and what the algorithm then took from it.
+"""When and with which window a flow leaves slow start, when it decided so, and how far the algorithm then reduced it.
 
-For most algorithms the decision is the exit. One that drains what it has sent too much (SEARCH 4) decides first and
-leaves slow start when the drain is over.
+For most algorithms the decision is the exit. One that drains its excess data (SEARCH 4) decides first and leaves slow
+start when the drain is over.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from howdah.record.schema import CONGESTION
 class Exit:
     """``record`` is the first record that shows the exit; the ACK that caused it is the record before.
 
-    ``time_ns`` is that ACK's arrival. ``cwnd_packets`` is the window at the exit, before anything is taken from it: of
-    ``record``, the state after the ACK, or, when the ACK (or a timer) cut the window, of the record before.
+    ``time_ns`` is that ACK's arrival. ``cwnd_packets`` is the window at the exit, before any reduction: that of
+    ``record``, the state after the ACK, or, if the ACK (or a timer) cut the window, that of the record before.
     ``from_initial_ssthresh``: the window reached a threshold that the connection began with; ``from_own_threshold``:
-    one that was set on the way. ``fell``: the window fell and the threshold stayed infinite, as where BBR enters
-    ProbeRTT; ``ssthresh_packets`` is then 0. ``paced``: it ended a start-up like BBR's.
+    one that was set later. ``fell``: the window fell while the threshold stayed infinite, as when BBR enters ProbeRTT;
+    ``ssthresh_packets`` is then 0. ``paced``: it ended a start-up like BBR's.
     """
 
     record: int
@@ -43,14 +43,14 @@ class Exit:
 
 
 def find_exit(trace: FlowTrace, info: Samples | None = None) -> Exit | None:
-    """The ACK after which the flow is no longer in slow start (cwnd < ssthresh), as the per-ACK trace shows it.
+    """Return the exit by the per-ACK trace: the ACK after which the flow is no longer in slow start (cwnd < ssthresh).
 
     tcp_probe shows ``tcp_current_ssthresh()`` = max(ssthresh, 3/4 cwnd): infinite stays infinite, and cwnd reaches it
     exactly when it reaches the real one. A threshold that is set above the window (an estimate) is not an exit until
-    the window reaches it; one that is raised again before the window or the threshold falls (Adaptive Start) takes the
-    exit back, so that the last raise that the window reached is the end. A control like BBR's grows by rules of its
-    own: see :func:`_bbr_exit`; ``info`` has the readings of its sender. None when the trace shows no exit, or there are
-    no records.
+    the window reaches it. One that is raised again before the window or the threshold falls (Adaptive Start) revokes
+    the exit; the exit is then the last raise that the window reached. Controls like BBR follow other rules: see
+    :func:`_bbr_exit`, for which ``info`` has the sender's readings. None if the trace shows no exit, or without
+    records.
     """
     bbr = is_bbr(trace, info)
     record = _bbr_exit(trace, info) if bbr else _last_exit(trace)
@@ -60,7 +60,7 @@ def find_exit(trace: FlowTrace, info: Samples | None = None) -> Exit | None:
     is_finite = bool(np.isfinite(trace.ssthresh[record]))
     fell = not is_finite and bool(trace.cwnd[record] < trace.cwnd[before])
     reduced = _is_cut(trace, record)
-    # A threshold that was there before, and that this ACK did not lower to the window.
+    # The window reached a threshold that existed before, and that this ACK did not lower to the window.
     reached = not bbr and not reduced and bool(np.isfinite(trace.ssthresh[before]))
     reached = reached and bool(trace.ssthresh[record] >= trace.ssthresh[before])
     initial = bool((trace.ssthresh[: before + 1] == trace.ssthresh[0]).all())
@@ -78,18 +78,19 @@ def find_exit(trace: FlowTrace, info: Samples | None = None) -> Exit | None:
 
 
 def _is_cut(trace: FlowTrace, record: int) -> bool:
-    """Reno and CUBIC cut ssthresh below the window on a loss; HyStart sets it to the window."""
+    """Whether the threshold fell below the window, as Reno and CUBIC do on a loss; HyStart sets it to the window."""
     return record > 0 and bool(trace.ssthresh[record] < min(trace.cwnd[record - 1], trace.ssthresh[record - 1]))
 
 
 def _bbr_exit(trace: FlowTrace, info: Samples | None) -> int | None:
-    """The record that shows the end of a start-up like BBR's: its pacing gain falls, and never rises to it again.
+    """Return the record that shows the end of a start-up like BBR's: its pacing gain falls, and never rises to it
+    again.
 
-    The readings of the gain enclose it. Between them, an edge of ssthresh from infinite to finite is the entry into
-    Drain (``bbr_check_drain`` sets it there alone); without one the largest fall of the window is the entry into
-    ProbeRTT, from which BBR does not go back to a start-up that found the pipe full; without either it is the first
-    record after the later reading. Where the socket does not tell its gain, the first finite ssthresh is the entry into
-    Drain, and only without one the gain is that of the rates.
+    Two readings of the gain enclose it. Between them, a change of ssthresh from infinite to finite is the entry into
+    Drain (only ``bbr_check_drain`` sets it). Without one, the largest fall of the window is the entry into ProbeRTT,
+    after which BBR does not return to a start-up that found the pipe full. Without either, it is the first record after
+    the later reading. If the socket does not report its gain, the first finite ssthresh is the entry into Drain, and
+    the gain of the rates counts only without one.
     """
     finite = np.isfinite(trace.ssthresh)
     gains = gains_of(info) if info is not None else None
@@ -99,7 +100,7 @@ def _bbr_exit(trace: FlowTrace, info: Samples | None) -> int | None:
     after_ns = int(gains.time_ns[left - 1])
     until_ns = int(gains.time_ns[left]) if left < gains.time_ns.size else int(trace.stop_ns)
     begin = int(np.searchsorted(trace.time_ns, after_ns, side="right"))
-    # A record shows the state before its ACK: what the reading saw is in the next one.
+    # A record shows the state before its ACK: the state at the reading is in the next record.
     end = min(int(np.searchsorted(trace.time_ns, until_ns, side="right")) + 1, len(trace))
     before = np.concatenate([[False], finite[:-1]])
     entered = np.flatnonzero((finite & ~before)[begin:end])
@@ -114,7 +115,7 @@ def _bbr_exit(trace: FlowTrace, info: Samples | None) -> int | None:
 
 
 def _last_exit(trace: FlowTrace) -> int | None:
-    """The record that shows the end of the start-up: a cut, or the last time that cwnd came to reach ssthresh before
+    """Return the record that shows the end of the start-up: a cut, or the last time that cwnd reached ssthresh before
     the window or the threshold fell."""
     if not len(trace):
         return None
@@ -138,14 +139,14 @@ def _last_exit(trace: FlowTrace) -> int | None:
 
 
 def _last_raise(trace: FlowTrace, first: int, end: int) -> int:
-    """The last of these records that shows a threshold raised to the window: the window followed it at once."""
+    """Return the last of these records that shows a threshold raised to the window, which followed it at once."""
     window, threshold = trace.cwnd[first:end], trace.ssthresh[first:end]
     raised = np.flatnonzero((threshold[1:] > threshold[:-1]) & (threshold[1:] >= window[1:]))
     return first + 1 + int(raised[-1]) if raised.size else first
 
 
 def exit_of_event(event: SlowStartEvent, trace: FlowTrace) -> Exit:
-    """The exit that the module itself reported; ``record`` is the first one after it."""
+    """Return the exit that the module itself reported; ``record`` is the first one after it."""
     after = int(np.searchsorted(trace.time_ns, event.time_ns, side="right"))
     return Exit(
         record=max(min(after, len(trace) - 1), 0),
@@ -163,10 +164,10 @@ _ROLLED_BACK = "roll-back"
 
 @dataclass(frozen=True)
 class Decision:
-    """``cwnd_packets`` is the window at the decision, ``left_packets`` the one that the flow left slow start with.
+    """``cwnd_packets`` is the window at the decision, ``left_packets`` the window with which the flow left slow start.
 
-    ``drains``: what it sent too much is drained before the flow leaves slow start; ``event`` is the module's report
-    of it, None of a drain that the trace alone shows.
+    ``drains``: the flow drains its excess data before it leaves slow start; ``event`` is the module's report of that,
+    None if only the trace shows the drain.
     """
 
     time_ns: int
@@ -177,19 +178,19 @@ class Decision:
 
     @property
     def rollback_packets(self) -> int:
-        """What was taken back; 0 where the window went on growing."""
+        """By how much the window was reduced; 0 if it kept growing."""
         return max(self.cwnd_packets - self.left_packets, 0)
 
 
 def decision_of(
     found: Exit, told: SlowStartEvent | None, trace: FlowTrace, events: list[SlowStartEvent], info: Samples
 ) -> Decision:
-    """By the module's events where it ``told`` of this exit, else by the trace.
+    """Return the decision, by the module's events if it reported this exit (``told``), else by the trace.
 
-    A module reports a drain's beginning by a ``phase`` and its end by ``drain-end``, a window that is cut at
-    once by ``roll-back``. A loss may end a drain before that: then it is the ``phase`` since which the window has only
-    fallen. In the trace of any other, a drain is a window that only falls until an ACK cuts it, with the flow still in
-    slow start. TCP lowers the window of an application that sends too little: that is none.
+    A module reports the beginning of a drain as ``phase`` and its end as ``drain-end``, and a cut at once as
+    ``roll-back``. A loss may end a drain earlier: then the drain began at the ``phase`` since which the window has only
+    fallen. In the trace of other algorithms, a drain is a window that only falls until an ACK cuts it, with the flow
+    still in slow start. TCP also lowers the window of an application that sends too little, which does not count.
     """
     return _told(found, told, trace, events) if told is not None else _traced(found, trace, info)
 
@@ -225,7 +226,7 @@ def _traced(found: Exit, trace: FlowTrace, info: Samples) -> Decision:
         return at_once
     grown = np.flatnonzero(trace.cwnd[1 : before + 1] > trace.cwnd[:before])
     begin = int(grown[-1]) + 1 if grown.size else 0
-    # The last record with the window from which it fell: the ACK of that record made the first cut.
+    # The last record with the largest window: the ACK of that record made the first cut.
     peak = begin + int(np.flatnonzero(trace.cwnd[begin : before + 1] == trace.cwnd[begin])[-1])
     time_ns = int(trace.time_ns[peak])
     if trace.cwnd[peak] <= trace.cwnd[before] or limit_of(info, time_ns, found.time_ns) == APPLICATION:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows and cross-checks of a flow's exit from slow start: told by its module, or found in the per-ACK trace.
+"""Rows and cross-checks of a flow's exit from slow start, reported by its module or found in the per-ACK trace.
 
-Whether a flow without an exit left its start-up, and whether what is there to end a start-up before a loss ever did so.
+They include whether a flow without an exit left its start-up, and how many start-ups a detector ended before a loss.
 
-A finite ssthresh ends a slow start. Where it stays infinite, the flow is in slow start only if its control is one that
-leaves by it, or if its window still grows. A control that never sets it (one that keeps to a rate or to a window) may
-have ended its start-up long ago.
+A finite ssthresh ends slow start. If it stays infinite, the flow is in slow start only if its control leaves by
+ssthresh, or if its window still grows. A control that never sets it (and follows a rate or a window) may have ended its
+start-up long ago.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from howdah.plan.plan import BACKGROUND, Flow, Plan
 from howdah.record.schema import CONGESTION, reason
 
 NO_ACKS = "no ACK of this flow was traced"
-_ROUNDS_BETWEEN_ESTIMATES = 3  # a round lasts up to the full queue's RTT
+_ROUNDS_BETWEEN_ESTIMATES = 3  # in path RTTs: a round lasts up to the RTT of a full queue
 _COUNTERS_NAME = (ACK_TRAIN, DELAY)
 
 
 @dataclass(frozen=True)
 class Startup:
-    """``found`` is where the flow leaves slow start: the module's own exit (``told``) where it reported one, else the
-    trace's. ``decision`` is the one that led to it.
+    """``found`` is where the flow leaves slow start: the module's own exit (``told``) if it reported one, else the
+    trace's. ``decision`` is the decision that led to it.
 
-    ``exit`` is what the exit's rows show: ``found``, or, where the algorithm drains what it sent too much before it
-    leaves, its decision to do so; a loss that ends the drain decides nothing. ``left`` is False where the flow stayed
-    in its start-up, None where nobody can tell, with the reason. ``paced``: its start-up is one like BBR's.
+    ``exit`` is the exit in the rows: ``found``, or, if the algorithm drains its excess data first, the decision to do
+    so; a loss that ends the drain decides nothing. ``left`` is False if the flow stayed in its start-up, None if that
+    is unknown, with the reason in ``why``. ``paced``: its start-up is one like BBR's.
     """
 
     found: Exit | None
@@ -60,10 +60,10 @@ class Startup:
 
 
 def find_startup(data: Measured, trace: FlowTrace) -> Startup:
-    """The exit of a flow from both sources."""
+    """Return the exit of a flow from both sources."""
     events = data.events.get(trace.flow.id, [])
     info = data.info[trace.flow.id]
-    # A plug-in's events say how it starts up: some pace, and none as BBR does.
+    # A plug-in's events describe its start-up: some pace, but none like BBR.
     readings = None if tells(data.plan, trace.flow) or events else info
     paced = is_bbr(trace, readings)
     traced = find_exit(trace, readings)
@@ -92,7 +92,7 @@ def _decided(found: Exit, decision: Decision, trace: FlowTrace) -> Exit:
 
 
 def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
-    """The exit's rows, those of its module's events, and where two sources speak of it, their comparison."""
+    """Add the rows of the exit and of its module's events, and cross-check the two sources if both show an exit."""
     flow = trace.flow
     found, shown = startup.found, startup.exit
     if found is None or shown is None:
@@ -133,7 +133,7 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
 
 
 def _decided_by(startup: Startup, left_by: str) -> str:
-    """The cause of the decision: that of the end of slow start, or where a drain lies between, what began the drain."""
+    """Return the cause of the decision: that of the end of slow start, or of the beginning of a drain before it."""
     if startup.decision is None or not startup.drains:
         return left_by
     return OWN_CUT if startup.decision.event is None else startup.decision.event.reason
@@ -144,7 +144,7 @@ def _decision_rows(sheet: Sheet, trace: FlowTrace, found: Exit, decision: Decisi
     sheet.add(trace.flow, "decision_cwnd_packets", decision.cwnd_packets)
     taken: int | None = decision.rollback_packets
     why = None
-    if cause in CONGESTION and decision.time_ns < found.time_ns:  # it ended a drain
+    if cause in CONGESTION and decision.time_ns < found.time_ns:  # congestion ended a drain
         taken = max(decision.cwnd_packets - found.cwnd_packets, 0)
     elif cause in CONGESTION:
         taken, why = None, f"TCP cut the window ({cause}), the algorithm took nothing back"
@@ -168,7 +168,7 @@ def _round(trace: FlowTrace, found: Exit) -> int:
 
 
 def _detection_cross_check(sheet: Sheet, trace: FlowTrace, found: Exit, detected: Detection, cause: str) -> None:
-    """HyStart's counter holds the window when the ACK came in, the next record the one after it was processed."""
+    """Compare the windows: HyStart's counter has the one when the ACK arrived, the next record the one after it."""
     if detected.cwnd_packets is None or cause not in _COUNTERS_NAME or not len(trace):
         return
     before, after = int(trace.cwnd[max(found.record - 1, 0)]), int(trace.cwnd[found.record])
@@ -182,7 +182,7 @@ def _detection_cross_check(sheet: Sheet, trace: FlowTrace, found: Exit, detected
 
 
 def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
-    """What the deciding number was, and how often the module reported what."""
+    """Add the number that decided, and how often the module reported each event."""
     flow = trace.flow
     events = data.events.get(flow.id, [])
     told = startup.told
@@ -205,7 +205,7 @@ def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup
 
 
 def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
-    """The module's exit against the one that the trace and the counters show."""
+    """Compare the module's exit with the one that trace and counters show."""
     told, traced = startup.told, startup.traced
     if not len(trace) or (told is None and traced is None):
         return
@@ -219,9 +219,9 @@ def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: 
         return
     before = max(traced.record - 1, 0)
     first, last = int(trace.time_ns[before]), int(trace.time_ns[traced.record])
-    if traced.record == 0:  # the first record shows a flow that is out of slow start already
+    if traced.record == 0:  # the flow already left slow start before the first record
         first = trace.start_ns
-    if told.event == "estimate":  # modules tell of a rising threshold once a round
+    if told.event == "estimate":  # modules report a rising threshold once a round
         first -= _ROUNDS_BETWEEN_ESTIMATES * flow.rtt_us * 1000
         before = min(before, int(np.searchsorted(trace.time_ns, first)))
     sheet.cross_check(
@@ -233,7 +233,7 @@ def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: 
     )
     windows = int(trace.cwnd[before : traced.record + 1].min()), int(trace.cwnd[before : traced.record + 1].max())
     decided_here = startup.decision is not None and startup.decision.time_ns == told.time_ns
-    if traced.reduced and decided_here:  # told with the window at the decision, before the cut
+    if traced.reduced and decided_here:  # the module reports the window at the decision, before the cut
         windows = traced.cwnd_packets, max(windows[1], traced.cwnd_packets)
     sheet.cross_check(
         flow.id,
@@ -244,7 +244,8 @@ def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: 
     )
     detected = _detection(data, trace, traced)
     cause = exit_cause(trace, traced, detected, data.counters, data.info[flow.id])
-    # What neither counters nor a cut window show, only the module knows; a module may cut its own window to drain it.
+    # Other causes are known to the module alone, as neither counters nor a cut show them; a module may cut its window
+    # itself to drain it.
     if told.reason in CONGESTION or (detected.alone and cause in _COUNTERS_NAME):
         sheet.cross_check(
             flow.id,
@@ -266,11 +267,11 @@ _GROWING_ROUNDS = 2  # Vegas grows every other round
 
 
 def without_exit(plan: Plan, trace: FlowTrace, info: Samples, *, paced: bool) -> tuple[bool | None, str]:
-    """Whether a flow without an exit left its start-up (False: it did not; None: nobody can tell), and why no exit.
+    """Return whether a flow without an exit left its start-up (False: no; None: unknown), and the reason for no exit.
 
-    ``paced``: its control is like BBR. Then the last reading of its gain tells. Else the flow is in slow start by its
-    infinite threshold if its control is a slow-start plug-in or one of the kernel's own that leave by it; any other by
-    its window if that grew by a quarter in the last two rounds.
+    With ``paced`` (a control like BBR), the last reading of its gain decides. Otherwise the flow is in slow start by
+    its infinite threshold if its control is a slow-start plug-in or one of the kernel's own that leave by it; any other
+    flow is in slow start if its window grew by a quarter in the last two rounds.
     """
     limit = limit_before(trace, info, trace.stop_ns)
     held = "" if limit is None else f"; it was held back by the {limit.replace('-', ' ')}"
@@ -303,11 +304,11 @@ _KERNELS_OWN = "tcp_cubic"
 
 
 def detector_rows(sheet: Sheet, data: Measured) -> None:
-    """``detector_exits`` of the run: how many start-ups the detectors of its algorithms ended.
+    """Add ``detector_exits`` of the run: how many start-ups were ended by the detectors of its algorithms.
 
-    Of the kernel's CUBIC it is what its counters (TCPHystartTrainDetect, TCPHystartDelayDetect) grew by, on every host
-    that has a measured flow; of a plug-in the number of measured flows of which it reported one of the reasons by
-    which it ends a start-up. Connections of groups count like flows. No row where no algorithm has a detector.
+    For the kernel's CUBIC it is the growth of its counters (TCPHystartTrainDetect, TCPHystartDelayDetect) on every host
+    with a measured flow; for a plug-in, the number of measured flows for which it reported one of the reasons by which
+    it ends a start-up. Connections of groups count like flows. No row if no algorithm has a detector.
     """
     flows = [flow for flow in data.plan.flows if flow.role != BACKGROUND and flow.is_tcp and not flow.stacks]
     with_one = [flow for flow in flows if (known := ALGORITHMS.get(flow.algorithm)) is not None and known.detector]

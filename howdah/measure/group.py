@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of connections: what became of each, and of all of a group together.
+"""Groups of connections: the measures of each connection, and of each group.
 
-Bytes, times and segments are those the agent recorded when it closed the connection's sockets, so that a connection
+Bytes, times and segments are those that the agent recorded when it closed the connection's sockets, so a connection
 shorter than the interval of the collectors is measured like any other.
 """
 
@@ -20,13 +20,13 @@ from howdah.plan.traffic import Exchange, HttpRequests
 from howdah.record.agent import AgentRecord, FlowRecord
 
 QUANTILES = {"p10": 0.1, "p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
-# Each takes so many connections that one of them at least is beyond it.
+# Quantiles that need enough connections for at least one to be beyond them.
 TAIL = {"p95": 0.95, "p99": 0.99, "p999": 0.999}
-_SAME_RTTS = 2  # agent and trace agree on a completion within so many round trips
+_SAME_RTTS = 2  # largest difference between agent and trace about a completion, in round trips
 
 
 def completion_s(flow: Flow, record: FlowRecord) -> float | None:
-    """Seconds from the start to the receiver's last byte; None unless every byte of a given size arrived."""
+    """Return seconds from the start to the receiver's last byte; None unless all bytes of a known size arrived."""
     start, end, received = record.start_ns, record.end_ns, record.bytes_received
     if flow.size_bytes is None or not record.complete or start is None or end is None:
         return None
@@ -36,14 +36,14 @@ def completion_s(flow: Flow, record: FlowRecord) -> float | None:
 
 
 def transfer_s(flow: Flow, record: FlowRecord) -> float | None:
-    """The same from the moment the sender could send: without the handshake."""
+    """Return the same from the moment the sender could send, without the handshake."""
     start, connected = record.start_ns, record.connected_ns
     whole = completion_s(flow, record)
     return None if whole is None or start is None or connected is None else whole - (connected - start) / SECOND_NS
 
 
 def goodput_bits_per_second(record: FlowRecord) -> float | None:
-    """Bytes received over the time from the start to the last of them."""
+    """Return bytes received over the time from the start to the last of them."""
     start, end, received = record.start_ns, record.end_ns, record.bytes_received
     if start is None or end is None or end <= start or received is None:
         return None
@@ -51,7 +51,7 @@ def goodput_bits_per_second(record: FlowRecord) -> float | None:
 
 
 def connection_rows(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
-    """Measures of one connection of a measured group."""
+    """Add the measures of one connection of a measured group."""
     flow = trace.flow
     time = completion_s(flow, record)
     if flow.size_bytes is not None:
@@ -88,7 +88,7 @@ def _compare(sheet: Sheet, trace: FlowTrace, size_bytes: int, time_s: float | No
 
 
 def group_rows(sheet: Sheet, plan: Plan, agent: AgentRecord) -> None:
-    """Measures of each group of the plan, in its order; docs/measures.md has the definitions."""
+    """Add the measures of each group of the plan, in order; docs/measures.md has the definitions."""
     groups: dict[str, list[Flow]] = {}
     for flow in plan.flows:
         if flow.group is not None:
@@ -106,13 +106,13 @@ def group_rows(sheet: Sheet, plan: Plan, agent: AgentRecord) -> None:
 
 
 def _segments(record: FlowRecord) -> tuple[int, int] | None:
-    """Sent and retransmitted; None where nothing was counted."""
+    """Return segments sent and retransmitted; None if they were not counted."""
     sent, again = record.segments_sent, record.segments_retransmitted
     return (sent, again) if sent and again is not None else None
 
 
 def datagram_bits_per_second(plan: Plan, begin_ns: int, end_ns: int) -> float:
-    """What sources of datagrams send over the bottleneck within an interval, as frames on the wire, by the plan."""
+    """Return the rate of datagrams over the bottleneck in an interval, as frames on the wire, by the plan."""
     total_bits = 0.0
     for flow in plan.flows:
         if flow.datagram_bytes is None or flow.datagram_interval_ns is None or flow.direction != "forward":
@@ -164,7 +164,7 @@ def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[FlowRe
 
 _RFC_3390_BYTES = 4380
 LARGE_QUANTILES = {"p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
-SHORT_S = 1.0  # from here on the paper sees no difference
+SHORT_S = 1.0  # above it the paper sees no difference
 
 
 def initial_window_bytes(mss_bytes: int) -> int:
@@ -178,7 +178,7 @@ def is_large(flow: Flow, mss_bytes: int) -> bool:
 
 
 def transfer_rows(sheet: Sheet, group: str, flow: Flow, times_s: list[float | None]) -> None:
-    """``large_transfer_time_p25_s``, ``_median_s``, ``_p75_s``, ``_p90_s``: :func:`large_rows` without handshakes."""
+    """Add ``large_transfer_time_p25_s``, ``_median_s``, ``_p75_s``, ``_p90_s``: :func:`large_rows`, no handshakes."""
     done = [time for time in times_s if time is not None]
     of = GroupOf(group, flow.algorithm, flow.role)
     for label, share in LARGE_QUANTILES.items() if times_s else ():
@@ -195,8 +195,8 @@ def large_rows(
     times_s: list[float | None],
     counts: list[tuple[int, int]],
 ) -> None:
-    """Rows of a group from its large connections: completion times (None: not completed), and segments (sent,
-    retransmitted) of those that were counted. No rows of a group without large connections.
+    """Add rows of a group from its large connections, from their completion times (None: not completed) and the
+    segments (sent, retransmitted) of those that were counted. No rows for a group without large connections.
 
     ``large_connections``; ``large_completion_time_p25_s``, ``_median_s``, ``_p75_s``, ``_p90_s`` over the completed
     ones; ``large_within_1_s_share`` of all; ``large_retransmission_free_share``, ``large_retransmission_ratio``.
@@ -224,35 +224,35 @@ _TRANSACTION_QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9}
 
 
 def asked_of(flow: Flow) -> HttpRequests | Exchange | None:
-    """``requests`` and ``object_bytes`` of a flow of transactions, HTTP or not."""
+    """Return ``requests`` and ``object_bytes`` of a flow of transactions, over HTTP or not."""
     return flow.http or flow.exchange
 
 
 def times_s(record: FlowRecord) -> list[float]:
-    """Seconds from the start of each request (the first one: of the connection) to the last byte of its answer."""
+    """Return seconds from the start of each request (the first: of the connection) to the last byte of its answer."""
     return [(item.end_ns - item.start_ns) / SECOND_NS for item in record.transactions or []]
 
 
 def thinks_ns(record: FlowRecord) -> list[tuple[int, int]]:
-    """The client's pauses: from the last byte of an answer to the next request, where that comes later."""
+    """Return the client's pauses: from the last byte of an answer to the next request, if that comes later."""
     pauses = [(one.end_ns, other.start_ns) for one, other in pairwise(record.transactions or [])]
     return [(begin, end) for begin, end in pauses if end > begin]
 
 
 def think_s(record: FlowRecord) -> float:
-    """Seconds of all its pauses."""
+    """Return the seconds of all pauses."""
     return sum(end - begin for begin, end in thinks_ns(record)) / SECOND_NS
 
 
 def without_think_s(record: FlowRecord) -> float | None:
-    """Seconds from the connection's start to the last byte of its last answer, without the pauses."""
+    """Return seconds from the connection's start to the last byte of its last answer, without the pauses."""
     if not record.complete or record.start_ns is None or record.end_ns is None:
         return None
     return (record.end_ns - record.start_ns) / SECOND_NS - think_s(record)
 
 
 def transaction_rows(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
-    """Measures of one connection of transactions; nothing where the plan asks for none."""
+    """Add the measures of one connection of transactions, if the plan makes it one."""
     flow = trace.flow
     if asked_of(flow) is None:
         return
@@ -273,7 +273,7 @@ def transaction_rows(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None
 def group_transaction_rows(
     sheet: Sheet, flows: list[Flow], records: list[FlowRecord], role: str, algorithm: str, group: str
 ) -> None:
-    """Over all transactions of a group; ``answered_share`` of those that were to be made."""
+    """Add the measures of all transactions of a group; ``answered_share`` is relative to those planned."""
     asked = sum(found.requests for found in map(asked_of, flows) if found is not None)
     if not asked:
         return
@@ -293,10 +293,10 @@ def group_transaction_rows(
 
 
 def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[int]:
-    """When the last byte of each answer was acknowledged, as far as the trace goes.
+    """Return when the last byte of each answer was acknowledged, as far as the trace goes.
 
-    An answer is its object and a head; the length of the head is what was acknowledged in all beyond the objects,
-    divided by the answers.
+    An answer is its object and a head; the length of the head is what was acknowledged beyond all objects, divided by
+    the number of answers.
     """
     if not len(trace):
         return []
@@ -304,7 +304,7 @@ def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[i
     head_bytes = max(int(una[-1]) - requests * object_bytes, 0) / requests
     ends = []
     for number in range(1, requests + 1):
-        # Behind the last answer nothing follows, and its last ACK may be the one whose effect no record shows.
+        # The last answer counts without its head: nothing follows it, and no record shows the effect of the last ACK.
         wanted = number * object_bytes + (number - 1) * head_bytes
         place = int(np.searchsorted(una, wanted))
         if place == una.size:
@@ -314,7 +314,7 @@ def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[i
 
 
 def _compare_transactions(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
-    """The transaction on whose end client and trace agree least."""
+    """Cross-check the transaction for whose end client and trace differ most."""
     asked = asked_of(trace.flow)
     if asked is None or not record.complete:
         return

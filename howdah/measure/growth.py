@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the growth of a start-up ends, whatever ends it: for every flow, also one whose threshold tells nothing."""
+"""Where the growth of a start-up ends, whatever ends it: for every flow, even if ssthresh does not show it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace, Reals
 from howdah.plan.path import Path
 
-# A round of slow start grows by half at least: an ACK for two packets lets three leave. BBR asks for a quarter.
+# Least growth of a round in a start-up. Slow start grows by half at least: an ACK for two packets releases three. BBR
+# requires a quarter.
 STILL_GROWS = 1.25
-# A control may grow every other round (Vegas), and BBR looks at three before it calls a pipe full.
+# Rounds without growth that end it: a control may grow every other round (Vegas), and BBR waits for three.
 ROUNDS_WITHOUT = 3
 
 
 def in_flight(trace: FlowTrace) -> Reals:
-    """Packets sent and not acknowledged at each ACK, 0 inside recoveries; shape (n,).
+    """Return packets sent and not acknowledged at each ACK, 0 inside recoveries; shape (n,).
 
-    A recovery is one of :func:`episodes`, without the records before its third duplicate: the state there is that in
-    which the loss was not known.
+    A recovery is one of :func:`episodes`, without the records before its third duplicate: their state is that before
+    the loss was known.
     """
     found = trace.packets_out.copy()
     for episode in episodes(trace):
@@ -32,9 +33,9 @@ def in_flight(trace: FlowTrace) -> Reals:
 
 
 def in_window(trace: FlowTrace) -> Reals:
-    """Packets sent and not acknowledged at each ACK, as far as the window lets them be in flight; shape (n,).
+    """Return packets sent and not acknowledged at each ACK, as far as the window allows them in flight; shape (n,).
 
-    In a recovery what a SACK reports is out no longer, and only the window says how much is.
+    In a recovery, packets that SACK reports have left the path, and only the window shows how many are in flight.
     """
     return np.minimum(trace.packets_out, trace.cwnd)
 
@@ -43,8 +44,8 @@ def in_window(trace: FlowTrace) -> Reals:
 class GrowthEnd:
     """``packets`` were in flight at ``time_ns``, the most of the last round that grew.
 
-    ``begin`` is the first record of that round; ``following`` and ``end`` are the first one of the rounds that did not
-    grow, and behind their last one.
+    ``begin`` is the first record of that round; ``following`` is the first record of the rounds that did not grow, and
+    ``end`` the first record after them.
     """
 
     time_ns: int
@@ -55,12 +56,12 @@ class GrowthEnd:
 
 
 def growth_end(trace: FlowTrace, flying: Reals, without: int = 1) -> GrowthEnd | None:
-    """Where the growth of a start-up ends on the wire; ``flying`` is in flight at each record.
+    """Return where the growth of a start-up ends on the wire; ``flying`` is in flight at each record.
 
-    A round grows where it has at least :data:`STILL_GROWS` times as much in flight, at most, as the last one that grew.
-    The growth ends with the round that so many others in a row do not exceed so. A round that goes on for longer than
-    two round trips after its peak grew until then: its losses are not repaired when the flow ends. None for a flow that
-    grew until fewer than these rounds before its end.
+    A round grows if its most packets in flight are at least :data:`STILL_GROWS` times those of the last round that
+    grew. The growth ends with a round after which ``without`` rounds in a row do not grow. Otherwise it ends at the
+    peak of the final round, if the flow lasts more than two round trips beyond it with its losses unrepaired. Else
+    None.
     """
     starts = rounds(trace)
     if starts.size < 2:
@@ -85,7 +86,7 @@ def growth_end(trace: FlowTrace, flying: Reals, without: int = 1) -> GrowthEnd |
 
 
 def growth_end_rows(sheet: Sheet, trace: FlowTrace, capacity: FairCapacity, path: Path, why_nothing: str) -> None:
-    """``growth_end_s`` and ``growth_end_bdp`` of a flow whose window its kernel tells.
+    """Add ``growth_end_s`` and ``growth_end_bdp`` of a flow whose kernel reports its window.
 
     :func:`growth_end` of :func:`in_window`, after :data:`ROUNDS_WITHOUT` rounds that do not grow.
     """

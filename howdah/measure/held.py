@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What held a flow back at every instant of its life, from each ACK and the readings of tcp_info and the queues.
 
-Between two ACKs nothing opens a window. The state that the second one finds (``tcp_probe`` records it before the ACK
-is processed) is therefore what the sender could not pass in between, and each such interval gets one kind:
+Between two ACKs nothing opens a window. The state at the second one (``tcp_probe`` records it before the ACK is
+processed) is therefore the limit that the sender met in between, and each such interval gets one kind:
 
-1. Nothing was outstanding when it began: the sender waited for its application, up to the round trip before its end;
-   what of it is in a client's pause between two requests is think time.
-2. A retransmission timer ran out in it, or what was outstanding then is not yet acknowledged.
-3. The receive window is full, and the congestion window is not (as in ``tcp_write_xmit``, which looks at the latter
+1. Nothing was outstanding when it began: the sender waited for its application, up to a round trip before its end; the
+   part that falls into a client's pause between two requests is think time.
+2. A retransmission timer expired in it, or data that was outstanding then is not yet acknowledged.
+3. The receive window is full, and the congestion window is not (as in ``tcp_write_xmit``, which tests the latter
    first); ``receive_flags`` divides it.
 4. Both windows have room, and the kernel counts a full send buffer.
-5. The flow goes at the path's rate: 90 % of the whole capacity in the last round trip, or a busy link of which it has
-   half of its fair share or more.
-6. The way back is busy.
+5. The flow runs at the path's rate: 90 % of the whole capacity in the last round trip, or at least half of its fair
+   share of a busy link.
+6. The reverse path is busy.
 7. Losses are repaired.
-8. The congestion window is full: after a restart that followed an idle time, or a cut, and until it is what it was
-   before; else it grows to where it has not been.
+8. The congestion window is full: after a restart that followed an idle time, or after a cut until it is back at its
+   previous size; else it grows beyond its largest size so far.
 9. There is room: unsent data wait and leave at the pacing rate, or there are none. The last flight of a transfer, or
-   of an answer, is held back by what held the flight before it.
+   of an answer, is held back by what held back the flight before it.
 
-What fits none is ``unknown``.
+An interval that fits none is ``unknown``.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
 from howdah.plan.plan import Flow
 from howdah.record.agent import FlowRecord
 
-FULL_SHARE = 0.9  # of the path's capacity, as time_to_90_percent_s has it
-FAIR_SHARE = 0.5  # of a busy link: less is a newcomer's
-PACED = (0.7, 1.15)  # a paced sender sends so much of its pacing rate in a round trip
+FULL_SHARE = 0.9  # least share of the capacity of a flow at the path's rate, as in time_to_90_percent_s
+FAIR_SHARE = 0.5  # the same on a busy link, of the fair share: a new flow has less
+PACED = (0.7, 1.15)  # range of what a paced sender sends in a round trip, relative to its pacing rate
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _KINDS = tuple(HeldBy)
 _CODE = {kind: code for code, kind in enumerate(_KINDS)}
-_CARRIED = len(_KINDS)  # held back by what held the interval before
+_CARRIED = len(_KINDS)  # code of an interval that takes the kind of the one before
 
 
 @dataclass(frozen=True)
 class Holding:
-    """Seconds of each kind, of ``span_s`` in which the flow could send or waited for its last ACK.
+    """Seconds of each kind, out of ``span_s`` in which the flow could send or waited for its last ACK.
 
     ``window_bytes``: the largest receive window that held it back; None if none did.
     """
@@ -87,7 +87,7 @@ def holding(
     way_back: Busy,
     thinks_ns: list[tuple[int, int]],
 ) -> Holding | None:
-    """Divide the life of a flow; ``thinks_ns`` are its client's pauses. None without an ACK while it lives."""
+    """Divide the life of a flow; ``thinks_ns`` are its client's pauses. None without an ACK during its life."""
     each = intervals_of(trace, info)
     if each is None:
         return None
@@ -111,7 +111,7 @@ def holding(
 
 
 def _idle_ns(each: Intervals, flow: Flow) -> Integers:
-    """How long each interval began with nothing outstanding: up to a round trip before its end, if that is an ACK."""
+    """Return how long each interval began with nothing outstanding, up to a round trip before an ACK at its end."""
     lasts = each.time - each.begin
     nothing = each.una >= each.nxt_before
     waits = np.where(each.flight > 0, np.maximum(lasts - each.window_ns, 0), lasts)
@@ -122,7 +122,7 @@ def _idle_ns(each: Intervals, flow: Flow) -> Integers:
 
 
 def _within(spans_ns: list[tuple[int, int]], begin: Integers, end: Integers) -> Reals:
-    """How much of each interval is in one of the spans, which are in order and apart."""
+    """Return how much of each interval is in one of the spans, which are sorted and disjoint."""
     if not spans_ns:
         return np.zeros(begin.size)
     edges = np.array(spans_ns, dtype=np.float64)
@@ -135,7 +135,7 @@ def _within(spans_ns: list[tuple[int, int]], begin: Integers, end: Integers) -> 
 def _kinds(
     trace: FlowTrace, info: Samples, each: Intervals, capacity: FairCapacity, link: Busy, way_back: Busy
 ) -> Integers:
-    """The kind of each interval, idle time apart."""
+    """Return the kind of each interval, apart from idle time."""
     unsent = has_unsent(trace, info, each)
     full = window_full(each, unsent)
     found = receive_full(each, unsent)
@@ -167,7 +167,7 @@ def _carry(code: Integers) -> Integers:
 
 
 def _window_codes(each: Intervals) -> Integers:
-    """Of a full congestion window: a restart, a cut, or growth."""
+    """Return the kinds of a full congestion window: restart, cut, or growth."""
     fell = np.concatenate([[False], each.cwnd[1:] < each.cwnd[:-1]])
     last = np.maximum.accumulate(np.where(fell, np.arange(fell.size), -1))
     restarted = (last >= 0) & fell_idle(each.cwnd, each.una, each.nxt)[np.maximum(last, 0)]
@@ -177,9 +177,9 @@ def _window_codes(each: Intervals) -> Integers:
 
 
 def _timeouts(info: Samples, each: Intervals) -> Flags:
-    """Intervals in which a timer ran out, and those until all that was outstanding then is acknowledged.
+    """Return the intervals in which a timer expired, and those until everything outstanding then is acknowledged.
 
-    A timer ran out in a silence of 200 ms and a smoothed round trip or more with data outstanding, behind which the
+    A timer expired in a silence of at least 200 ms and a smoothed round trip with data outstanding, after which the
     window is less than half, or near which tcp_info shows the state Loss.
     """
     lasts = each.time - each.begin
@@ -204,7 +204,7 @@ def _patience_ns(each: Intervals) -> Integers:
 
 
 def _tail_kind(trace: FlowTrace, each: Intervals, code: Integers, tail_ns: int) -> int:
-    """Of what lies behind the last ACK."""
+    """Return the kind of the time after the last ACK."""
     outstanding = int(each.nxt[-1]) > int(trace.una_after[-1])
     if outstanding and tail_ns >= int(_patience_ns(each)[-1]):
         return _CODE[HeldBy.TIMEOUT]
@@ -221,8 +221,8 @@ def _at_rate(trace: FlowTrace, info: Samples, each: Intervals, capacity: FairCap
 
 
 def _delivered_share(info: Samples, each: Intervals, capacity: FairCapacity) -> Reals:
-    """What SACK and ACKs together say was delivered between the readings around each interval's end, of the capacity:
-    in a recovery ``snd_una`` stands while data arrive."""
+    """Return what SACK and ACKs show as delivered between the readings around each interval's end, over the capacity:
+    in a recovery ``snd_una`` stands still while data arrive."""
     if len(info) < 2 or not info.has("delivered_packets"):
         return np.zeros(each.time.size)
     whole = capacity.carried_bytes(info.time_ns[:-1], info.time_ns[1:])
@@ -231,13 +231,13 @@ def _delivered_share(info: Samples, each: Intervals, capacity: FairCapacity) -> 
 
 
 def _reading(info: Samples, time_ns: Integers) -> Integers:
-    """The interval between two readings in which each time lies."""
+    """Return the interval between two readings that contains each time."""
     return np.clip(np.searchsorted(info.time_ns, time_ns) - 1, 0, len(info) - 2)
 
 
 def _send_buffer(info: Samples, each: Intervals, unsent: Flags) -> Flags:
-    """Whether the kernel's count of a full send buffer grew between the readings around each interval's end, or as
-    much is in flight as while it grew: the count begins only after new data were sent."""
+    """Whether the kernel's count of a full send buffer grew between the readings around each interval's end, or as much
+    is in flight as while it grew: the count begins only after new data were sent."""
     if len(info) < 2 or not info.has("sndbuf_limited_us"):
         return np.zeros(each.time.size, dtype=bool)
     counted = (np.diff(info["sndbuf_limited_us"]) > 0)[_reading(info, each.time)]
@@ -247,7 +247,7 @@ def _send_buffer(info: Samples, each: Intervals, unsent: Flags) -> Flags:
 
 
 def _paced(trace: FlowTrace, info: Samples, each: Intervals) -> Flags:
-    """Whether what left in the last round trip fits the pacing rate of the nearest reading."""
+    """Whether the data sent in the last round trip fit the pacing rate of the nearest reading."""
     if not info.has("pacing_rate_bytes_per_second"):
         return np.zeros(each.time.size, dtype=bool)
     rate = info["pacing_rate_bytes_per_second"][nearest(info.time_ns, each.time)].astype(np.float64)
@@ -260,13 +260,13 @@ def _paced(trace: FlowTrace, info: Samples, each: Intervals) -> Flags:
 _NO_ACK = "no ACK of it was traced while it could send"
 _NOT_HELD = "no receive window held it back"
 _NO_WINDOW = "the window that the receiver offered was not traced"
-_SAME_SHARE = 0.05  # of a flow's time: trace and kernel agree on the receive window within so much
+_SAME_SHARE = 0.05  # tolerance between trace and kernel about the receive window, as a share of the flow's time
 _NO_RESTART = "the window did not restart"
 
 
 @dataclass
 class Together:
-    """What is known of the connections of a group."""
+    """The collected results of the connections of a group."""
 
     holdings: list[Holding] = field(default_factory=list)
     largest_bytes: list[int] = field(default_factory=list)
@@ -274,12 +274,12 @@ class Together:
 
 
 def is_told(flow: Flow) -> bool:
-    """Whether a kernel reports what held the flow's sender back: it is TCP, and not a stack of its own."""
+    """Whether a kernel reports what held back the flow's sender: it is TCP, and not a stack of its own."""
     return flow.is_tcp and flow.sender_stack is None
 
 
 def held_rows(sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None) -> None:
-    """All rows of a flow of no group; ``window_cuts`` are those from its exit ``found`` on.
+    """Add all rows of a flow outside of groups; ``window_cuts`` are those from its exit ``found`` on.
 
     ``receive_window_limited_s``: ``tcpi_rwnd_limited`` at the last reading.
     """
@@ -299,7 +299,7 @@ def held_rows(sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None
 
 
 def _compare(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
-    """Time with a full receive window: by the trace, and by the sender's kernel, which counts in jiffies."""
+    """Cross-check the time with a full receive window: by the trace, and by the sender's kernel, in jiffies."""
     info = data.info[trace.flow.id]
     begin, end = span_ns(trace)
     counted_us = info.growth("rwnd_limited_us", begin, end)
@@ -318,7 +318,7 @@ def _compare(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
 
 
 def collect(together: Together, data: Measured, trace: FlowTrace, record: FlowRecord) -> None:
-    """Add a flow, or a connection of a group with the agent's record of it."""
+    """Add a flow, or a connection of a group with its agent's record."""
     if not is_told(trace.flow):
         return
     shift_ns = trace.flow.reverse_delay_us * 1000
@@ -331,7 +331,7 @@ def collect(together: Together, data: Measured, trace: FlowTrace, record: FlowRe
 
 
 def together_rows(sheet: Sheet, of: Flow | GroupOf, together: Together) -> None:
-    """The shares, ``held_back_by`` and ``held_back_share``, the windows, and the restarts."""
+    """Add the shares, ``held_back_by`` and ``held_back_share``, the windows, and the restarts."""
 
     def add(metric: str, value: Value, why: str) -> None:
         sheet.add(of, metric, value, why)
@@ -361,7 +361,7 @@ def _shares(holdings: list[Holding]) -> dict[HeldBy, float] | None:
 
 
 def without_think(shares: dict[HeldBy, float]) -> dict[HeldBy, float]:
-    """Of the time in which the client did not think, which no sender can use; think time itself of the whole."""
+    """Return shares of the time without think time, which no sender can use; that of think time of all time."""
     rest = sum(share for kind, share in shares.items() if kind is not HeldBy.THINK)
     if not rest:
         return shares
@@ -369,8 +369,8 @@ def without_think(shares: dict[HeldBy, float]) -> dict[HeldBy, float]:
 
 
 def held_most(shares: dict[HeldBy, float]) -> HeldBy:
-    """The kind with the largest share beside those that are ordinary (howdah/held.py); one of these where none has
-    more than :data:`NOTABLE_SHARE` of the time in which the client did not think."""
+    """Return the kind with the largest share, apart from the ordinary ones (howdah/held.py); an ordinary one if no
+    other exceeds :data:`NOTABLE_SHARE` of the time without the client's think time."""
     other = max((kind for kind in shares if kind not in ORDINARY), key=lambda kind: shares[kind])
     notable = without_think(shares)[other] > NOTABLE_SHARE
     return other if notable else max(shares, key=lambda kind: shares[kind])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processors that the profile gives its hosts: how busy they were, what waited for them, and what they dropped."""
+"""The processors that the profile gives its hosts: how busy they were, and the packets that waited or were dropped."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from howdah.plan.plan import BACKGROUND
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 
-SATURATED = 0.99  # of the time between two readings
+SATURATED = 0.99  # busy share of the time between two readings
 _UNREAD = "the processor was not read"
 
 
 def processors(directory: RunDirectory, data: Measured) -> dict[str, Samples]:
-    """Readings of each host that has a processor, by name; empty ones where it was not read."""
+    """Return the readings of each host with a processor, by name; empty ones if it was not read."""
     plan = data.plan
     if not plan.processors or plan.collect.processor_us is None:
         return {each.host: Samples(np.empty(0, dtype=np.int64), {}) for each in plan.processors}
@@ -27,13 +27,13 @@ def processors(directory: RunDirectory, data: Measured) -> dict[str, Samples]:
 
 
 def busy_share(found: Samples, begin_ns: int, end_ns: int) -> float | None:
-    """Time in which the processor was busy over the time, in an interval."""
+    """Return the share of an interval in which the processor was busy."""
     busy_ns = found.grown("busy_ns", begin_ns, end_ns)
     return None if busy_ns is None else busy_ns / (end_ns - begin_ns)
 
 
 def saturated_s(found: Samples, end_ns: int) -> float | None:
-    """Time between readings in which it was busy for 99 %, up to ``end_ns``."""
+    """Return the time between readings in which it was busy for 99 %, up to ``end_ns``."""
     if len(found) < 2 or not found.has("busy_ns"):
         return None
     there = (found.time_ns[:-1] >= 0) & (found.time_ns[1:] <= end_ns)
@@ -43,10 +43,10 @@ def saturated_s(found: Samples, end_ns: int) -> float | None:
 
 
 def processor_host_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
-    """Of each measured flow, of its sender's processor: ``processor_busy_share`` = busy time / time of the measurement
-    window; ``processor_saturated_s``, the time of the intervals between two readings in which it was busy for 99 %;
+    """Add rows of each measured flow for its sender's processor: ``processor_busy_share`` = busy time / time of the
+    measurement window; ``processor_saturated_s``, the time of intervals between readings in which it was busy for 99 %;
     ``processor_peak_waiting_packets``, ``processor_drops_packets`` and ``processor_searched_packets`` in the whole run.
-    The same of its receiver's, with ``receiver_`` after the first word. Nothing of a host without one."""
+    The same for its receiver's, with ``receiver_`` after the first word. No rows for a host without one."""
     found = processors(directory, data)
     begin, end_ns = (edge * 1000 for edge in data.plan.measure_window_us)
     until = data.plan.duration_us * 1000

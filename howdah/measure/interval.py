@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a flow in intervals between its ACKs: what the sender could not pass in each of them.
+"""The life of a flow in intervals between its ACKs: the limit that the sender met in each of them.
 
-A receive window was full because of a buffer at its maximum, one that was tuned late, or the window of the handshake.
+A receive window was full because of a buffer at its maximum, a late tuning, or the window of the handshake.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from howdah.plan.plan import Flow
 
 Flags = npt.NDArray[np.bool_]
 
-# tcp_tso_should_defer() waits for room of a third of the window, at most for one full offload.
+# tcp_tso_should_defer() waits for room of a third of the window, but at most of one full TSO packet.
 _DEFERRED_PART, _DEFERRED_BYTES = 3, 65536
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Between ACKs, shape (intervals,); ``before`` are values at their beginning, all others at their end.
+    """Intervals between ACKs, shape (intervals,); ``before`` are values at their beginning, all others at their end.
 
-    ``repairs``: losses are repaired. ``arrived`` are packets of the flight that are not on the way: a recovery's SACKs
-    and losses, without what was sent again.
+    ``repairs``: losses are repaired. ``arrived`` are packets of the flight that have left the path, by a recovery's
+    SACKs and losses, minus retransmissions.
     """
 
     begin: Integers
@@ -54,7 +54,7 @@ class Intervals:
 
 
 def span_ns(trace: FlowTrace) -> tuple[int, int]:
-    """From the moment at which the flow could send to its last acknowledged byte, or to its end if some are not."""
+    """Return the time from when the flow could send to its last acknowledged byte, or to its end if some are not."""
     begin = trace.start_ns if trace.connected_ns is None else trace.connected_ns
     size = trace.flow.size_bytes
     if size is None or not len(trace):
@@ -63,18 +63,18 @@ def span_ns(trace: FlowTrace) -> tuple[int, int]:
     done = int(np.searchsorted(trace.una_after, size))
     if done < len(trace):
         return begin, max(begin, int(trace.time_ns[done]))
-    # Of the last ACK no record shows what it acknowledged.
+    # No record shows what the last ACK acknowledged.
     seen = int(trace.time_ns[-1]) if trace.snd_nxt[-1] >= size else begin
     return begin, max(begin, trace.stop_ns, seen)
 
 
 def is_finite(flow: Flow) -> bool:
-    """Whether its traffic is a transfer, or answers, of known size: the last flight of each leaves room by nature."""
+    """Whether its traffic is a transfer, or answers, of known size: the last flight of each naturally leaves room."""
     return flow.size_bytes is not None or flow.http is not None or flow.exchange is not None
 
 
 def intervals_of(trace: FlowTrace, info: Samples) -> Intervals | None:
-    """Those of :func:`span_ns`, up to its last ACK; None without an ACK in it."""
+    """Return the intervals of :func:`span_ns`, up to its last ACK; None without an ACK in it."""
     begin, end = span_ns(trace)
     first, last = (int(np.searchsorted(trace.time_ns, edge, side="right")) for edge in (begin, end))
     if last <= first:
@@ -106,7 +106,7 @@ def _repairs(trace: FlowTrace) -> Flags:
 
 
 def _arrived(info: Samples, time_ns: Integers, repairs: Flags) -> Reals:
-    """By the nearest reading of tcp_info, while losses are repaired."""
+    """Return the packets that left the path, by the nearest reading of tcp_info, while losses are repaired."""
     if not repairs.any() or not all(info.has(f"{name}_packets") for name in ("sacked", "lost", "retrans")):
         return np.zeros(time_ns.size)
     packets = info["sacked_packets"] + info["lost_packets"] - info["retrans_packets"]
@@ -114,8 +114,8 @@ def _arrived(info: Samples, time_ns: Integers, repairs: Flags) -> Reals:
 
 
 def has_unsent(trace: FlowTrace, info: Samples, each: Intervals) -> Flags:
-    """Whether data waited to be sent at the end of each interval: of a flow of known size all that is left of it, else
-    what the nearest reading of tcp_info says; without one, always."""
+    """Whether data waited to be sent at the end of each interval: for a flow of known size its remaining data, else by
+    the nearest reading of tcp_info; without one, always."""
     size, exchange = trace.flow.size_bytes, trace.flow.exchange
     if exchange is not None and size == exchange.requests * exchange.object_bytes:
         return np.asarray(each.nxt % exchange.object_bytes != 0)
@@ -130,21 +130,21 @@ def has_unsent(trace: FlowTrace, info: Samples, each: Intervals) -> Flags:
 
 
 def nearest(readings: Integers, time_ns: Integers) -> Integers:
-    """The place of the reading that is nearest to each time."""
+    """Return the index of the reading that is nearest to each time."""
     after = np.minimum(np.searchsorted(readings, time_ns), readings.size - 1)
     before = np.maximum(after - 1, 0)
     return np.where(time_ns - readings[before] < readings[after] - time_ns, before, after)
 
 
 def window_full(each: Intervals, unsent: Flags) -> Flags:
-    """The congestion window has no room for a segment; or little, and data wait (TSO gathers them)."""
+    """Whether the congestion window has no room for a segment; or little room, and data wait (TSO gathers them)."""
     room = each.room_packets
     little = np.minimum(each.cwnd / _DEFERRED_PART, _DEFERRED_BYTES / each.mss_bytes)
     return np.asarray((room < 1) | (unsent & (room <= little)))
 
 
 def receive_full(each: Intervals, unsent: Flags) -> Flags | None:
-    """The same of the receive window, where the congestion window is not the smaller one; None if none is known."""
+    """Whether the receive window is full and the congestion window is not smaller; None if no window is known."""
     if each.snd_wnd is None:
         return None
     room = each.una + each.snd_wnd - each.nxt
@@ -153,13 +153,13 @@ def receive_full(each: Intervals, unsent: Flags) -> Flags | None:
     return np.asarray(full & (each.room_packets * each.mss_bytes > np.maximum(room, 0) + each.mss_bytes))
 
 
-GROWS = 1.1  # a window that becomes larger than this many times what it was, grows
-PLATEAU_RTTS = 4  # as long a window that holds the sender back, and grows no more, is the largest its buffer has
-_UNSCALED_BYTES = 65535
+GROWS = 1.1  # least factor by which a window grows
+PLATEAU_RTTS = 4  # a window that limits the sender for so long without growth is the largest of its buffer
+_UNSCALED_BYTES = 65535  # largest window without a window scale
 
 
 def receive_kinds(trace: FlowTrace, info: Samples) -> dict[HeldBy, float]:
-    """Seconds in which the receive window was full and the congestion window was not, by kind."""
+    """Return the seconds in which the receive window was full and the congestion window was not, by kind."""
     each = intervals_of(trace, info)
     full = None if each is None else receive_full(each, has_unsent(trace, info, each))
     if each is None or full is None or not full.any():
@@ -170,12 +170,12 @@ def receive_kinds(trace: FlowTrace, info: Samples) -> dict[HeldBy, float]:
 
 
 def receive_flags(each: Intervals, full: Flags) -> dict[HeldBy, Flags]:
-    """Which of the intervals with a full receive window are of each kind, shape (intervals,).
+    """Return which of the intervals with a full receive window are of each kind, shape (intervals,).
 
     ``HANDSHAKE_WINDOW``: before the first data is acknowledged, with a window that fills the 16 bits of a SYN's.
-    ``AUTOTUNING``: the largest window so far became larger by a tenth or more later, or held the sender back for less
-    than four round trips in which data were acknowledged. ``RECEIVE_BUFFER``: all else; also a window that is smaller
-    than it was, and never becomes larger, whose buffer is occupied.
+    ``AUTOTUNING``: the largest window so far grew by a tenth or more later, or held the sender back for less than four
+    round trips in which data were acknowledged. ``RECEIVE_BUFFER``: all else; also a window that is smaller than before
+    and never becomes larger, because its buffer is occupied.
     """
     if each.snd_wnd is None or not full.any():
         return dict.fromkeys(RECEIVE_WINDOW, np.zeros(each.time.size, dtype=bool))

@@ -3,11 +3,11 @@
 
 Linux counts the time a flow is limited by the receive window and by its send buffer (``tcpi_rwnd_limited``,
 ``tcpi_sndbuf_limited``). The second count is blind in a recovery. ``tcp_cwnd_validate()`` starts it, which
-``tcp_write_xmit()`` calls only after it has sent new data, and only when the flow is not limited by its window. In a
+``tcp_write_xmit()`` calls only after it has sent new data, and only if the flow is not limited by its window. In a
 recovery the data beyond the gap fill the send buffer: no new data are sent, so nothing starts the count. Without SACK
-that lasts for as many round trips as there are gaps. An application that stops is not counted anywhere. So the measure
-here does not use these counts: a flow has nothing to send while a reading of tcp_info shows no unsent data, nothing
-that is left to retransmit, and room in both windows.
+that lasts for as many round trips as there are gaps. An application that stops is not counted at all. So this measure
+does not use these counts: a flow has nothing to send while a reading of tcp_info shows no unsent data, nothing left to
+retransmit, and room in both windows.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ RECEIVE_WINDOW = "receive-window"
 SEND_BUFFER = "send-buffer"
 APPLICATION = "application"
 
-# A flow was held back by what took more than this share of the time in question.
+# A limit held a flow back if it was active for more than this share of the time.
 HELD_SHARE = 0.5
-# The time in question before an event: rounds that an algorithm looks back on (BBR's is three).
+# Rounds before an event whose limits count: as many as an algorithm looks back on (BBR: three).
 ROUNDS = 3
 
 
@@ -39,7 +39,7 @@ _NEEDED = ("state", "notsent_bytes", "unacked_packets", "sacked_packets", "lost_
 
 @dataclass(frozen=True)
 class Nothing:
-    """How long a sender had nothing to send, of ``span_s`` seconds; ``recovery_s`` of them in recoveries."""
+    """How long a sender had nothing to send, out of ``span_s`` seconds; ``recovery_s`` of it in recoveries."""
 
     time_s: float
     recovery_s: float
@@ -51,9 +51,9 @@ class Nothing:
 
 
 def has_nothing(info: Samples) -> npt.NDArray[np.bool_] | None:
-    """At which readings the sender had nothing to send while its window had room, shape (readings,).
+    """Return at which readings the sender had nothing to send while its window had room, shape (readings,).
 
-    None where the kernel does not tell.
+    None if the kernel does not report that.
     """
     if not all(info.has(name) for name in (*_NEEDED, "cwnd_packets")):
         return None
@@ -72,10 +72,10 @@ def promises_data(flow: Flow) -> bool:
 
 
 def nothing_to_send(trace: FlowTrace, info: Samples) -> Nothing | None:
-    """How long the flow had nothing to send, while it should have sent: each reading stands until the next one.
+    """Return how long the flow had nothing to send although it should have sent: each reading holds until the next one.
 
-    From the first reading of the connection to its end; of iperf3 from the first one behind its cookie; for a flow of a
-    fixed size, to the moment at which all of it had been sent once. None without two readings in that time.
+    From the first reading of the connection (for iperf3, the first one after its cookie) to its end; for a flow of
+    fixed size, until all of it had been sent once. None without two readings in that time.
     """
     nothing = has_nothing(info)
     if nothing is None:
@@ -96,7 +96,7 @@ def nothing_to_send(trace: FlowTrace, info: Samples) -> Nothing | None:
 
 
 def _begun_ns(trace: FlowTrace, info: Samples) -> int:
-    """When the flow may send. iperf3 sends a cookie, and waits for the word of its server on another connection."""
+    """Return when the flow may send. iperf3 sends a cookie, and waits for its server's word on another connection."""
     begin = trace.start_ns if trace.connected_ns is None else trace.connected_ns
     if trace.flow.kind.cookie_bytes and info.has("bytes_sent_bytes"):
         sends = info.time_ns[info["bytes_sent_bytes"] > trace.flow.kind.cookie_bytes]
@@ -105,10 +105,10 @@ def _begun_ns(trace: FlowTrace, info: Samples) -> int:
 
 
 def _sent_ns(trace: FlowTrace, info: Samples) -> int:
-    """When the flow had sent all it was to send.
+    """Return when the flow had sent all of its data.
 
-    A record of the trace is of an ACK, so it shows what left after the one before a round trip late. The kernel's count
-    at a reading does not.
+    A record of the trace belongs to an ACK, so it shows what left after the ACK before a round trip late. The kernel's
+    count at a reading does not.
     """
     size = trace.flow.size_bytes
     if size is None:
@@ -121,11 +121,11 @@ def _sent_ns(trace: FlowTrace, info: Samples) -> int:
 
 
 def limit_of(info: Samples, begin_ns: int, end_ns: int) -> str | None:
-    """What held the flow back for more than half of the time between two instants, or None.
+    """Return what held the flow back for more than half of the time between two instants, or None.
 
     The receive window by ``tcpi_rwnd_limited``; the send buffer by ``tcpi_sndbuf_limited``, both as shares of
-    ``tcpi_busy_time``; the application where the readings between which the time lies had nothing to send, or were
-    marked ``tcpi_delivery_rate_app_limited`` and had no data waiting.
+    ``tcpi_busy_time``; the application if the readings around the time had nothing to send, or were marked
+    ``tcpi_delivery_rate_app_limited`` and had no data waiting.
     """
     busy = info.growth("busy_time_us", begin_ns, end_ns)
     for column, cause in (("rwnd_limited_us", RECEIVE_WINDOW), ("sndbuf_limited_us", SEND_BUFFER)):
@@ -144,10 +144,10 @@ def limit_of(info: Samples, begin_ns: int, end_ns: int) -> str | None:
 
 
 def _is_marked(info: Samples) -> npt.NDArray[np.bool_]:
-    """At which readings the last delivery rate is marked as limited by the application, shape (readings,).
+    """Return at which readings the last delivery rate is marked as limited by the application, shape (readings,).
 
-    The mark is of data sent a round trip ago, and a new connection begins with it. So it counts only where the
-    connection is there and has no data waiting.
+    The mark refers to data sent a round trip ago, and a new connection begins with it. So it counts only if the
+    connection is established and has no data waiting.
     """
     marked = info["app_limited"] > 0
     if info.has("state"):
@@ -158,12 +158,12 @@ def _is_marked(info: Samples) -> npt.NDArray[np.bool_]:
 
 
 def limit_before(trace: FlowTrace, info: Samples, time_ns: int) -> str | None:
-    """What held the flow back in the last three round trips before an instant."""
+    """Return what held the flow back in the last three round trips before an instant."""
     return limit_of(info, rounds_before(trace, time_ns), time_ns)
 
 
 def rounds_before(trace: FlowTrace, time_ns: int, count: int = ROUNDS) -> int:
-    """The time so many round trips before ``time_ns``, each as long as the smoothed RTT at its end; in ns."""
+    """Return the time ``count`` round trips before ``time_ns``, each as long as the smoothed RTT at its end; in ns."""
     for _ in range(count):
         record = int(np.searchsorted(trace.time_ns, time_ns, side="right")) - 1
         time_ns -= int(trace.window_ns[record]) if record >= 0 else trace.flow.rtt_us * 1000
@@ -171,14 +171,14 @@ def rounds_before(trace: FlowTrace, time_ns: int, count: int = ROUNDS) -> int:
 
 
 def enclosing(info: Samples, begin_ns: int, end_ns: int) -> slice:
-    """The readings from the last at or before ``begin_ns`` to the first at or after ``end_ns``."""
+    """Return the readings from the last at or before ``begin_ns`` to the first at or after ``end_ns``."""
     first = max(int(np.searchsorted(info.time_ns, begin_ns, side="right")) - 1, 0)
     last = min(int(np.searchsorted(info.time_ns, end_ns, side="left")), len(info) - 1)
     return slice(first, last + 1)
 
 
 def limit_rows(sheet: Sheet, trace: FlowTrace, info: Samples) -> None:
-    """``nothing_to_send_share`` of a flow."""
+    """Add ``nothing_to_send_share`` of a flow."""
     found = nothing_to_send(trace, info)
     why = "tcp_info was not read twice while the flow was to send"
     share = None if found is None else found.share

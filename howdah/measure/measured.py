@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a run as measures and judge use them, and whose bytes count in which measure: background takes part and
-is not measured."""
+"""The tables of a run as measures and judge use them, and which flows count in which measure: background takes part,
+but is not measured."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ROLES = (MEASURED, BACKGROUND)
 
 @dataclass(frozen=True)
 class Measured:
-    """The tables of a run, cut to what the measures need. Also used by the judge."""
+    """The tables of a run, reduced to what the measures need. Also used by the judge."""
 
     plan: Plan
     traces: list[FlowTrace]
@@ -51,17 +51,17 @@ class Measured:
     bottleneck: Samples
     counters: Counters
     flows: pa.Table
-    way_back: Samples | None = None  # the interface of the bottleneck's other direction, where that has a rate
-    policer: Samples | None = None  # the hook of the policer, where the path has one: what came to it, and its drops
+    way_back: Samples | None = None  # the interface of the bottleneck's reverse direction, if that has a rate
+    policer: Samples | None = None  # the policer's qdisc, if there is one: packets that arrived, and drops
     events: dict[int, list[SlowStartEvent]] = field(default_factory=dict)
-    lines_ahead: list[Samples] = field(default_factory=list)  # towards receivers, where they have too little room
-    # Of the senders' interfaces, where the plan gives them a queue, by their places.
+    lines_ahead: list[Samples] = field(default_factory=list)  # delay lines towards receivers, if they have a limit
+    # Queues of the senders' interfaces, if the plan has them, by node and interface.
     host_queues: dict[tuple[str, str], Samples] = field(default_factory=dict)
-    reverse_queue: Samples | None = None  # the queue of the way back, where its rate changes
+    reverse_queue: Samples | None = None  # the queue of the reverse direction, if its rate changes
 
     @cached_property
     def capacity(self) -> FairCapacity:
-        """Shared by the flows that send over the bottleneck, whatever their role."""
+        """The capacity shared by the flows that send over the bottleneck, whatever their role."""
         crossing = [trace for trace in forward(self.plan, self.traces) if len(trace)]
         spans = [(trace.start_ns, trace.received_ns or trace.stop_ns) for trace in crossing]
         path = self.plan.path
@@ -72,7 +72,7 @@ class Measured:
         return FairCapacity(path.capacity_goodput_bits_per_second, spans, changes)
 
     def _stairs(self, *, reverse: bool = False) -> Stairs | None:
-        """Goodput of a link that follows a trace: what full frames carry in its opportunities."""
+        """Return the goodput of a link that follows a trace: what full frames carry in its opportunities."""
         link, path = opportunities(self.plan, reverse=reverse), self.plan.path
         if link is None:
             return None
@@ -89,7 +89,7 @@ class Measured:
 
     @cached_property
     def way_back_busy(self) -> Busy:
-        """When the way back was busy; never where it has no rate."""
+        """When the reverse path was busy; never if it has no rate."""
         path = self.plan.path
         rate = path.reverse_rate_bits_per_second
         if self.way_back is not None and (stairs := self._stairs(reverse=True)) is not None:
@@ -116,7 +116,7 @@ class Measured:
 
 
 def load(directory: RunDirectory, plan: Plan) -> Measured:
-    """Read the tables of a run. Raises HowdahError if one is missing or of another version."""
+    """Read the tables of a run. Raise HowdahError if one is missing or of another version."""
     probe = store.read(directory, "tcp_probe")
     order, parts = _by_flow(probe, plan)
     columns = columns_of(probe.take(order))
@@ -176,7 +176,7 @@ def _reverse_queue(queues: pa.Table, plan: Plan) -> Samples | None:
 
 
 def _way_back(directory: RunDirectory, plan: Plan) -> Samples | None:
-    """Readings of the interface at the other end of the bottleneck's link."""
+    """Return the readings of the interface at the other end of the bottleneck's link."""
     if plan.path.reverse_rate_bits_per_second is None:
         return None
     bottleneck = plan.calibration.bottleneck[:2]
@@ -188,40 +188,40 @@ def _way_back(directory: RunDirectory, plan: Plan) -> Samples | None:
 
 
 def _segment_bytes(plan: Plan, flow: Flow, info: Samples) -> int:
-    """Data in a full packet: by the path's MTU, or of a stack that chooses, what its log or its packets show."""
+    """Return the data in a full packet: by the path's MTU; for a stack that chooses it, by its log or its packets."""
     if (flow.quic is None and flow.sender_stack is None) or not info.has("mss_bytes"):
         return plan.path.mss_bytes
     return int(info["mss_bytes"].max())
 
 
 def _by_flow(table: pa.Table, plan: Plan) -> tuple[Integers, list[slice]]:
-    """An order of the rows, and where in it those of each flow of the plan are; a search for each of thousands is too
-    slow."""
+    """Return an order of the rows, and the slice of each flow of the plan in it; a search per flow is too slow for
+    thousands."""
     flows = table["flow"].to_numpy()
     order = np.argsort(flows, kind="stable")
     flows = flows[order]
-    ids = np.array([flow.id for flow in plan.flows], dtype=flows.dtype)  # of another type, each search would copy all
+    ids = np.array([flow.id for flow in plan.flows], dtype=flows.dtype)  # with another type, each search copies all
     begins, ends = (np.searchsorted(flows, ids, side=side).tolist() for side in ("left", "right"))
     return order, [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
 def crosses(plan: Plan, flow: Flow) -> bool:
-    """Whether a flow's data goes over the bottleneck in the direction in which it is one."""
+    """Whether a flow's data crosses the bottleneck in the direction whose rate it limits."""
     if flow.direction != "forward":
         return False
     if flow.role != BACKGROUND:
-        return True  # the plan refuses measured flows that do not
+        return True  # the compiler refuses measured flows that do not
     bottleneck = plan.calibration.bottleneck[:2]
     return any((hop.node, hop.interface) == bottleneck for hop in way(plan, flow.sender, flow.receiver))
 
 
 def forward(plan: Plan, traces: list[FlowTrace]) -> list[FlowTrace]:
-    """The traces of the flows that share the bottleneck's capacity."""
+    """Return the traces of the flows that share the bottleneck's capacity."""
     return [trace for trace in traces if crosses(plan, trace.flow)]
 
 
 def background_rows(sheet: Sheet, plan: Plan, trace: FlowTrace) -> None:
-    """Goodput of a background flow in the measured window; nothing else is measured of it."""
+    """Add the goodput of a background flow in the measurement window, its only measure."""
     begin, end = (edge * 1000 for edge in plan.measure_window_us)
     begin, end = max(begin, trace.start_ns), min(end, trace.stop_ns)
     rate = throughput.goodput_bits_per_second(trace, begin, end) if len(trace) else None
@@ -230,7 +230,7 @@ def background_rows(sheet: Sheet, plan: Plan, trace: FlowTrace) -> None:
 
 
 def role_rows(sheet: Sheet, plan: Plan, crossing: list[FlowTrace], capacity: FairCapacity) -> None:
-    """Utilisation by each role, where there is background: together they are ``utilisation``."""
+    """Add the utilisation by each role, if there is background: their sum is ``utilisation``."""
     if all(flow.role != BACKGROUND for flow in plan.flows):
         return
     begin, end = (edge * 1000 for edge in plan.measure_window_us)

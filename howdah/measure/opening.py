@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the congestion window holds what the path does, and how much was sent for it; the smallest window of a flow; and
-a window that was set at once (Jump Start, Quick-Start): its size, how it was spread, what a loss made of it.
+"""When the congestion window holds what the path does, and how much was sent until then; the smallest window of a flow;
+and a window that was set at once (Jump Start, Quick-Start): its size, its spread, and its reduction by a loss.
 
-Formulas are those of section II of the Jump Start paper: D is the least of the receiver's window and the data queued,
+Formulas are those of section II of the Jump Start paper: D is the smaller of the receiver's window and the data queued,
 paced over the first round trip; at the end of the recovery of its losses cwnd is (D - R) / 2.
 """
 
@@ -24,8 +24,8 @@ from howdah.plan.path import Path
 
 
 def opened_record(trace: FlowTrace, path: Path, capacity: FairCapacity) -> int | None:
-    """Index of the first record with a window of at least a BDP (:func:`howdah.measure.capacity.bdp_packets`); None
-    without one.
+    """Return the index of the first record with a window of at least a BDP
+    (:func:`howdah.measure.capacity.bdp_packets`), or None.
 
     The Jump Start paper's introduction: "if a connection needs a cwnd of N segments to fully utilize the capacity",
     slow start takes log2 N round trips and 2 N segments to open it.
@@ -36,9 +36,9 @@ def opened_record(trace: FlowTrace, path: Path, capacity: FairCapacity) -> int |
 
 
 def opening_rows(sheet: Sheet, trace: FlowTrace, path: Path, capacity: FairCapacity) -> None:
-    """``window_open_time_s`` and ``window_open_sent_bytes`` of a flow.
+    """Add ``window_open_time_s`` and ``window_open_sent_bytes`` of a flow.
 
-    The time is from the flow's start (its handshake is in it) to the ACK after which the window holds the path; the
+    The time is from the flow's start (including its handshake) to the ACK after which the window holds the path; the
     bytes are all that had been sent when the next ACK came.
     """
     record = opened_record(trace, path, capacity)
@@ -50,7 +50,7 @@ def opening_rows(sheet: Sheet, trace: FlowTrace, path: Path, capacity: FairCapac
 
 
 def extreme_rows(sheet: Sheet, trace: FlowTrace) -> None:
-    """``least_cwnd_packets`` and ``largest_cwnd_packets`` of a flow, or of a connection of a group."""
+    """Add ``least_cwnd_packets`` and ``largest_cwnd_packets`` of a flow, or of a connection of a group."""
     flow = trace.flow
     for metric, pick in (("least_cwnd_packets", np.min), ("largest_cwnd_packets", np.max)):
         sheet.add(flow, metric, int(pick(trace.cwnd)) if len(trace) else None, NO_ACKS)
@@ -58,18 +58,18 @@ def extreme_rows(sheet: Sheet, trace: FlowTrace) -> None:
 
 @dataclass(frozen=True)
 class Reached:
-    """``rounds`` counts from the first ACK; a round in the middle of which the window was reached counts whole."""
+    """When a window was reached. ``rounds`` counts from the first ACK; the last round counts whole."""
 
     time_s: float
     rounds: int
 
 
 def reach(trace: FlowTrace, cwnd_packets: int) -> Reached | None:
-    """The first ACK after which cwnd is at least ``cwnd_packets``; None if the window stays smaller.
+    """Return the first ACK after which cwnd is at least ``cwnd_packets``; None if the window stays smaller.
 
-    Time is from the moment the connection could send (from the flow's start where that is not known), so that the
-    handshake is left out. The paper's arithmetic for limited slow start, rounds times RTT, begins with the first
-    window (HyStart paper, section 3.4).
+    Time is from the moment the connection could send (from the flow's start if that is unknown), without the handshake.
+    The paper's arithmetic for limited slow start, rounds times RTT, begins with the first window (HyStart paper,
+    section 3.4).
     """
     reached = np.flatnonzero(trace.cwnd >= cwnd_packets)
     if not reached.size:
@@ -81,7 +81,7 @@ def reach(trace: FlowTrace, cwnd_packets: int) -> Reached | None:
 
 
 def reach_rows(sheet: Sheet, trace: FlowTrace, cwnd_packets: int | None) -> None:
-    """``time_to_cwnd_s`` and ``rounds_to_cwnd``; no rows where the profile names no window."""
+    """Add ``time_to_cwnd_s`` and ``rounds_to_cwnd``; no rows if the profile names no window."""
     if cwnd_packets is None:
         return
     found = reach(trace, cwnd_packets)
@@ -90,13 +90,13 @@ def reach_rows(sheet: Sheet, trace: FlowTrace, cwnd_packets: int | None) -> None
     sheet.add(trace.flow, "rounds_to_cwnd", found.rounds if found else None, why)
 
 
-LEAST_WINDOW_PACKETS = 2  # RFC 5681: ssthresh is never less
+LEAST_WINDOW_PACKETS = 2  # least ssthresh (RFC 5681)
 
 
 def spread_rtts(trace: FlowTrace, packets: int) -> float | None:
-    """Time from the ACK of the first packet to the ACK of the ``packets``-th, in round trips of the path.
+    """Return the time from the ACK of the first packet to the ACK of the ``packets``-th, in round trips of the path.
 
-    None where the trace does not reach that far, or one of them was lost (its ACK comes a round trip late at least).
+    None if the trace does not reach that far.
     """
     acked = np.flatnonzero(trace.una_after > 0)
     whole = np.flatnonzero(trace.una_after >= packets * trace.mss_bytes)
@@ -106,7 +106,7 @@ def spread_rtts(trace: FlowTrace, packets: int) -> float | None:
 
 
 def offered_packets(receiver: Samples, start_ns: int, mss_bytes: int) -> int | None:
-    """The receiver's window in whole segments, by its own first reading in which there is one."""
+    """Return the receiver's window in whole segments, by its own first reading that has one."""
     if not receiver.has("rcv_wnd_bytes"):
         return None
     there = (receiver.time_ns >= start_ns) & (receiver["rcv_wnd_bytes"] > 0)
@@ -114,14 +114,14 @@ def offered_packets(receiver: Samples, start_ns: int, mss_bytes: int) -> int | N
 
 
 def again_packets(info: Samples, loss_ns: int, recovered_ns: int) -> int | None:
-    """R: segments retransmitted from the reading before the loss was noticed to the first one after the recovery."""
+    """Return R: segments retransmitted from the reading before the loss was noticed to the first after recovery."""
     return info.growth("total_retrans_packets", loss_ns - 1, recovered_ns)
 
 
 def jump_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
-    """``jump_packets``, ``offered_packets``, ``jump_spread_rtts`` of a flow whose module tells that a jump ended.
+    """Add ``jump_packets``, ``offered_packets``, ``jump_spread_rtts`` of a flow whose module reports the end of a jump.
 
-    Where it also tells that the jump was too large: ``retreat_packets``, the window the module set after the recovery,
+    If it also reports that the jump was too large: ``retreat_packets``, the window the module set after the recovery,
     and ``jump_half_survived_packets``, (D - R) / 2 in whole packets, at least 2, with R of tcp_info.
     """
     events = data.events.get(trace.flow.id, [])
@@ -129,7 +129,7 @@ def jump_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     if ended is None:
         return
     flow = trace.flow
-    size = ended.quantity or 0  # modules tell every number
+    size = ended.quantity or 0  # modules report all numbers
     sheet.add(flow, "jump_packets", size)
     offered = offered_packets(data.info_receiver[flow.id], trace.start_ns, trace.mss_bytes)
     sheet.add(flow, "offered_packets", offered, "tcp_info of the receiver was not read")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the start-up sends beyond what the path holds, and what it loses by that."""
+"""How far the start-up sends beyond what the path holds, and what it loses as a result."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ROUNDS_AFTER_EXIT = 2
 
 
 def startup_end(trace: FlowTrace, found: Exit | None) -> int:
-    """Index of the record at which the start-up is over: two rounds after the exit from slow start.
+    """Return the index of the record at which the start-up is over: two rounds after the exit from slow start.
 
-    A late exit shows its overshoot in the round after it, a loss is detected a round after the overshoot; what the
-    window does later belongs to congestion avoidance. The last record if the flow never left slow start.
+    A late exit shows its overshoot in the round after it, and a loss is detected a round after the overshoot; later
+    windows belong to congestion avoidance. The number of records if the flow never left slow start.
     """
     if found is None:
         return len(trace)
@@ -32,9 +32,9 @@ def startup_end(trace: FlowTrace, found: Exit | None) -> int:
 
 @dataclass(frozen=True)
 class LossEpisode:
-    """The first one of a flow. Counts are packets; ``dropped`` counts the bottleneck's drops, of all flows.
+    """The first loss episode of a flow. Counts are packets; ``dropped`` counts the bottleneck's drops, of all flows.
 
-    None where the table it comes from has no readings around it.
+    A count is None if its table has no readings around the episode.
     """
 
     begin_ns: int
@@ -46,13 +46,13 @@ class LossEpisode:
 def first_loss_episode(
     trace: FlowTrace, info: Samples, bottleneck: Samples, drain_ns: int, flows_on_path: int
 ) -> LossEpisode | None:
-    """From the first drop that the episode reveals to the ACK of everything sent before it was noticed.
+    """Return the episode from the first drop that it reveals to the ACK of everything sent before the loss was noticed.
 
-    Begins with the third duplicate ACK (:func:`howdah.measure.rounds.episodes`); the drops it reveals happened up to
-    a round trip and one full buffer (``drain_ns``) earlier. What was dropped while the sender had not yet noticed is
-    repaired in a recovery of its own: one that begins within a round trip of the last one's end belongs to the same
-    episode. Retransmissions come from tcp_info, drops from the bottleneck's queue, each between the readings that
-    enclose the episode. An episode without retransmission (reordering) does not count. None without an episode.
+    It begins with the third duplicate ACK (:func:`howdah.measure.rounds.episodes`); the drops it reveals happened up to
+    a round trip and one full buffer (``drain_ns``) earlier. Packets dropped before the sender noticed are repaired in a
+    recovery of their own: one that begins within a round trip of the last one's end belongs to the same episode.
+    Retransmissions come from tcp_info, drops from the bottleneck's queue, each between the readings that enclose the
+    episode. An episode without retransmission (reordering) does not count. None without an episode.
     """
     for episode in _merged(trace):
         begin = int(trace.time_ns[episode.begin])
@@ -69,13 +69,13 @@ def first_loss_episode(
 
 
 def first_drain_ns(trace: FlowTrace, capacity: FairCapacity, path: Path) -> int:
-    """How long the link took to send a full buffer before the flow's first loss episode."""
+    """Return how long the link took to send a full buffer before the flow's first loss episode."""
     first = next(iter(episodes(trace)), None)
     return buffer_drain_ns(capacity, path, trace.stop_ns if first is None else int(trace.time_ns[first.begin]))
 
 
 def _merged(trace: FlowTrace) -> list[Episode]:
-    """Episodes, those less than a round trip apart taken as one."""
+    """Return the episodes, merging those less than a round trip apart."""
     found: list[Episode] = []
     window = trace.window_ns
     for episode in episodes(trace):
@@ -89,8 +89,8 @@ def _merged(trace: FlowTrace) -> list[Episode]:
 
 
 def overshoot_packets(trace: FlowTrace, found: Exit | None, capacity: FairCapacity, path: Path) -> float | None:
-    """Packets out beyond what the path holds, BDP + buffer in frames, at most during the start-up; negative if it was
-    never filled. The BDP is that of each moment (``capacity.held_packets``). None without records."""
+    """Return the most packets out during the start-up beyond what the path holds, BDP + buffer in frames; negative if
+    the path was never filled. The BDP is that of each moment (``capacity.held_packets``). None without records."""
     if not len(trace):
         return None
     end = startup_end(trace, found)
@@ -99,5 +99,5 @@ def overshoot_packets(trace: FlowTrace, found: Exit | None, capacity: FairCapaci
 
 
 def peak_cwnd(trace: FlowTrace, found: Exit | None) -> int | None:
-    """Largest congestion window during the start-up."""
+    """Return the largest congestion window during the start-up."""
     return int(np.max(trace.cwnd[: startup_end(trace, found)])) if len(trace) else None

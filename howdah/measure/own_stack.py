@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sender did that is a TCP of its own, from its packets alone: no kernel reports its window.
+"""Measures of a sender with a TCP stack of its own, from its packets alone: no kernel reports its window.
 
-What is in flight stands where the window would be: bytes sent and not acknowledged when an ACK arrives, outside
-recoveries. Inside one, bytes that a SACK reports have arrived, and a sender that knows it sends more.
+Data in flight replaces the window: bytes sent and not acknowledged when an ACK arrives, outside recoveries. In a
+recovery, bytes that a SACK reports have arrived, and a sender that knows it sends more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from howdah.record.directory import RunDirectory
 
 LOSS, RECEIVE_WINDOW, UNKNOWN = "loss", "receive-window", "unknown"
 _SYN = 2
-# What only the kernel of a sender tells.
+# Metrics that only a sender's kernel reports.
 _OF_ITS_KERNEL = (
     *("exit_time_s", "exit_cwnd_packets", "exit_cwnd_bdp", "startup_left", "exit_round", "exit_cause"),
     *("decision_time_s", "decision_cwnd_packets", "rollback_packets", "peak_cwnd_packets", "round_growth"),
@@ -37,7 +37,7 @@ _OF_ITS_KERNEL = (
 
 
 def unseen(plan: Plan) -> dict[tuple[int | None, str], str]:
-    """Metrics of flows that nobody can know, and why: the sheet has no value of them, whatever is computed."""
+    """Return the metrics of flows that packets cannot show, with the reason: the sheet leaves them without a value."""
     return {
         (flow.id, metric): f"the stack {flow.sender_stack.name} sends, and its packets do not show this"
         for flow in plan.flows
@@ -47,7 +47,7 @@ def unseen(plan: Plan) -> dict[tuple[int | None, str], str]:
 
 
 def own_stack_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
-    """The rows of every flow that a stack of its own sent; ``sender_options`` are those of its own SYN.
+    """Add the rows of every flow sent by a stack of its own; ``sender_options`` are those of its SYN.
 
     ``initial_flight_packets``: data segments before the first ACK of data. ``inflight_peak_*``: the most in flight.
     ``growth_end_*``: see :func:`growth_end`. ``offered_window_filled_share``: see :func:`filled_share`.
@@ -81,8 +81,9 @@ def own_stack_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
 
 
 def _cause(trace: FlowTrace, info: Samples, end: GrowthEnd, window: Integers) -> str:
-    """``loss`` where something was sent again in the last round that grew or in the one after it; ``receive-window``
-    where the offered window was full in more than half of the latter's records; else the packets do not tell."""
+    """Return ``loss`` if data was retransmitted in the last round that grew or the one after it, ``receive-window`` if
+    the offered window was full in more than half of the latter's records, else ``unknown``.
+    """
     last_ns = int(trace.time_ns[min(end.end, len(trace) - 1)])
     if info.growth("total_retrans_packets", int(trace.time_ns[end.begin]) - 1, last_ns):
         return LOSS
@@ -91,8 +92,8 @@ def _cause(trace: FlowTrace, info: Samples, end: GrowthEnd, window: Integers) ->
 
 
 def filled_share(trace: FlowTrace, window: Integers) -> float | None:
-    """Share of the time between the first ACK and the last in which no whole segment more fitted into the window that
-    the receiver had offered; ``window`` in bytes at each record. None with fewer than two ACKs."""
+    """Return the share of the time from the first ACK to the last in which no further whole segment fitted into the
+    window that the receiver had offered; ``window`` in bytes at each record. None with fewer than two ACKs."""
     lasts = np.diff(trace.time_ns)
     return float(lasts[_filled(trace, window)].sum() / lasts.sum()) if lasts.sum() else None
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A processor of finite speed (engine ``vm``): how busy the machine is, and with what while a flow repairs its losses.
+"""A processor of finite speed (engine ``vm``): the machine's load, and its functions while a flow repairs its losses.
 
-Time is the processor's: an instruction takes 2**shift ns, so busy time counts instructions. The exact source
-sees every instruction, interrupts included; perf misses what runs with interrupts off, and gives it to what comes
-next. All hosts are one machine: its load is that of sender, receiver, routers and of the agent that looks at them.
+Time is the processor's: an instruction takes 2**shift ns, so busy time counts instructions. The exact source sees every
+instruction, including interrupts; perf misses code that runs with interrupts off, and attributes it to the code that
+follows. All hosts are one machine: its load is that of sender, receiver, routers and of the agent that observes them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 
 Reals = npt.NDArray[np.float64]
-_SATURATED = 0.99  # of an interval of a tenth of a second
-_STAT_TOLERANCE = 0.02
-_PERF_TOLERANCE = 0.15  # of the share of the kernel, beyond three standard deviations of a count
+_SATURATED = 0.99  # busy share of an interval of a tenth of a second
+_STAT_TOLERANCE = 0.02  # share of the time
+_PERF_TOLERANCE = 0.15  # relative to the busy share, in addition to three standard deviations of a count
 _NOTHING = "no profile covers it"
 
 
 @dataclasses.dataclass(frozen=True)
 class Course:
-    """Busy time by interval (rows, in order) and function (columns). ``busy_ns`` is of all code, ``kernel_ns`` of the
-    kernel's; what waits for an interrupt is neither."""
+    """Busy time by interval (rows, in order) and function (columns). ``busy_ns`` is that of all code, ``kernel_ns``
+    that of the kernel; waiting for an interrupt is neither."""
 
     begin_ns: npt.NDArray[np.int64]
     duration_ns: npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class Course:
         return self._sum([domain in KERNEL for domain in self.domains])
 
     def of(self, names: tuple[str, ...]) -> Reals:
-        """Time in the kernel's functions of these names, or in what is inlined there, of each interval."""
+        """Return the time of each interval in kernel functions of these names, or in functions inlined there."""
         wanted = frozenset(names)
         return self._sum(
             [
@@ -68,7 +68,7 @@ class Course:
         return np.asarray(self.spent_ns[:, np.array(columns, dtype=bool)].sum(axis=1), dtype=np.float64)
 
     def between(self, begin_ns: float, end_ns: float) -> Course:
-        """The intervals of which at least half lies between two instants."""
+        """Return the intervals of which at least half lies between two instants."""
         middle = self.begin_ns + self.duration_ns // 2
         chosen = (middle >= begin_ns) & (middle < end_ns)
         return dataclasses.replace(
@@ -80,7 +80,7 @@ class Course:
 
 
 def course_of(table: pa.Table) -> Course:
-    """From the table ``cpu`` or ``cpu_sample``."""
+    """Read the table ``cpu`` or ``cpu_sample``."""
     begins, row = np.unique(table["time_ns"].to_numpy(), return_inverse=True)
     durations = np.zeros(begins.size, dtype=np.int64)
     durations[row] = table["duration_ns"].to_numpy()
@@ -94,15 +94,16 @@ def course_of(table: pa.Table) -> Course:
 
 
 def processor_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
-    """Of the run: ``cpu_utilisation`` = busy time / time while the flows ran; ``cpu_peak_utilisation`` the most of a
-    whole second; ``cpu_saturated_s`` the time of intervals of a tenth of a second that were busy for 99 %;
+    """Add rows of the run: ``cpu_utilisation`` = busy time / time while the flows ran; ``cpu_peak_utilisation`` the
+    most of a whole second; ``cpu_saturated_s`` the time of intervals of a tenth of a second that were busy for 99 %;
     ``cpu_instructions_per_second`` = instructions / second of virtual time; ``cpu_sender_…`` and
     ``cpu_receiver_instructions_per_second`` those in functions that only work for that end.
 
-    Of each flow, from its exit from slow start to the end of its first loss episode: ``cpu_recovery_utilisation``;
+    For each flow, from its exit from slow start to the end of its first loss episode: ``cpu_recovery_utilisation``;
     ``cpu_recovery_sender_utilisation`` and ``…_receiver_…``, time of the end's functions / time;
     ``cpu_recovery_share_tcp_sacktag_write_queue`` of the kernel's time, ``cpu_recovery_sender_share_…`` of the
-    senders', ``cpu_recovery_receiver_share_tcp_data_queue`` of the receivers'. What cannot be had says why.
+    senders', ``cpu_recovery_receiver_share_tcp_data_queue`` of the receivers'. Unavailable values are null, with the
+    reason.
     """
     account = account_of(directory)
     course = course_of(store.read(directory, "cpu")).between(0, data.plan.duration_us * 1000)
@@ -130,7 +131,7 @@ def processor_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
 
 
 def _peak(course: Course, busy: Reals) -> float | None:
-    """The largest share of a whole second, made of the intervals whose middle is in it."""
+    """Return the largest share of a whole second, which consists of the intervals whose middle is in it."""
     second = (course.begin_ns + course.duration_ns // 2) // SECOND_NS
     found = [
         busy[second == number].sum() / course.duration_ns[second == number].sum()
@@ -170,7 +171,7 @@ def _recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, course: Cours
 
 
 def _cross_checks(sheet: Sheet, directory: RunDirectory, course: Course, account: CpuAccount) -> None:
-    """The machine's load by the counter, by /proc/stat, and the kernel's share of the time by perf's samples."""
+    """Compare the machine's load by the counter, by /proc/stat, and by perf's samples."""
     used = float(course.busy_ns.sum() / course.duration_ns.sum())
     stat = [reading for reading in account.stat if course.begin_ns[0] <= reading[0] <= course.end_ns[-1]]
     if len(stat) >= 2:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bottleneck: its largest backlog, by the queue's own counter and by the round-trip times of the flows; and how
-busy its link was, whatever became of what it carried."""
+"""The bottleneck: its largest backlog, by the queue's own counter and by the flows' round-trip times; and how busy its
+link was, including packets that were lost later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from howdah.measure.trace import SECOND_NS, FlowTrace
 
 @dataclass(frozen=True)
 class QueuePeak:
-    """Peaks in bytes (None: no data), and by how much the two may differ without contradicting each other."""
+    """Peaks in bytes (None: no data), and by how much the two may differ without contradiction."""
 
     sampled_bytes: int | None
     by_rtt_bytes: float | None
@@ -31,18 +31,18 @@ class QueuePeak:
 
 
 def sampled_peak_bytes(bottleneck: Samples) -> int | None:
-    """Largest backlog among the readings of the queue."""
+    """Return the largest backlog in the readings of the queue."""
     return int(bottleneck["backlog_bytes"].max()) if bottleneck.has("backlog_bytes") else None
 
 
 def backlog_bytes(bottleneck: Samples, at_ns: int) -> int | None:
-    """What the queue held at the last reading until then; None without one."""
+    """Return the backlog at the last reading not later than ``at_ns``; None without one."""
     index = int(np.searchsorted(bottleneck.time_ns, at_ns, side="right")) - 1
     return int(bottleneck["backlog_bytes"][index]) if bottleneck.has("backlog_bytes") and index >= 0 else None
 
 
 def drop_ratio(bottleneck: Samples) -> float | None:
-    """Packets dropped over packets that came to the queue, of all flows, from the first reading to the last."""
+    """Return packets dropped over packets that arrived at the queue, of all flows, from first to last reading."""
     if not (bottleneck.has("drops_packets") and bottleneck.has("sent_packets")):
         return None
     dropped, sent = (int(bottleneck[name][-1] - bottleneck[name][0]) for name in ("drops_packets", "sent_packets"))
@@ -50,9 +50,9 @@ def drop_ratio(bottleneck: Samples) -> float | None:
 
 
 def rtt_peak_bytes(trace: FlowTrace, resent: Samples, rate_bits_per_second: int, frame_bytes: int) -> float | None:
-    """What a FIFO held when the packet with the longest round trip arrived: (RTT - configured RTT) x rate.
+    """Return a FIFO's content when the packet with the longest round trip arrived: (RTT - configured RTT) x rate.
 
-    One frame is taken off, which is the packet itself on the wire. With a queue that is not FIFO, delay variation or a
+    One frame is subtracted: the packet itself on the wire. With a queue that is not FIFO, delay variation or a
     congested reverse path this is not a queue length. ``resent``: see :func:`sent_once`.
     """
     rtt, good = raw_rtt(trace)
@@ -66,10 +66,10 @@ def rtt_peak_bytes(trace: FlowTrace, resent: Samples, rate_bits_per_second: int,
 def queue_peak(
     flows: list[tuple[FlowTrace, Samples]], bottleneck: Samples, rate_bits_per_second: int, frame_bytes: int, fifo: bool
 ) -> QueuePeak:
-    """Both peaks over the whole run; ``flows`` are traces and readings of their senders' ``tcp_info``.
+    """Return both peaks of the whole run; ``flows`` are traces and readings of their senders' ``tcp_info``.
 
-    Between two readings a queue can grow by what arrives beyond the rate: in slow start that is one more rate. So
-    the tolerance: rate x (longest gap between readings + doubt about when a byte left), plus two frames.
+    Between two readings a queue can grow by what arrives beyond the rate: in slow start, as much again as the rate. So
+    the tolerance is rate x (longest gap between readings + uncertainty of a byte's send time), plus two frames.
     """
     by_rtt: list[float] = []
     doubt = 0
@@ -84,13 +84,13 @@ def queue_peak(
 
 
 def link_utilisation(data: Measured, begin_ns: int, end_ns: int) -> float | None:
-    """What the bottleneck sent in an interval over what it can send in it, frames counted on both sides.
+    """Return what the bottleneck sent in an interval over what it can send, both in frames.
 
-    Retransmissions and background count, and so does what is lost behind it: it is the link that is watched, as in the
-    HyStart paper (section 5.1), not what the receivers got.
+    Retransmissions and background count, as do packets that are lost later: this measures the link, as in the HyStart
+    paper (section 5.1), not what the receivers got.
     """
     path = data.plan.path
-    sent = data.bottleneck.grown("sent_bytes", begin_ns, end_ns)  # frames as they are on the wire
+    sent = data.bottleneck.grown("sent_bytes", begin_ns, end_ns)  # in frames on the wire
     if sent is None:
         return None
     carried = data.capacity.whole_bytes(begin_ns, end_ns)
@@ -98,7 +98,7 @@ def link_utilisation(data: Measured, begin_ns: int, end_ns: int) -> float | None
 
 
 def link_rows(sheet: Sheet, data: Measured) -> None:
-    """``link_utilisation`` of the measurement window."""
+    """Add ``link_utilisation`` of the measurement window."""
     begin, end = (edge * 1000 for edge in data.plan.measure_window_us)
     why = "the window is empty, or the queue was not read all through it"
     sheet.add(None, "link_utilisation", link_utilisation(data, begin, end), why)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each receiver did: how it acknowledged, what it reported of gaps, and what window it offered.
+"""What each receiver did: how it acknowledged, which gaps it reported, and which window it offered.
 
-From the capture at the receiver's interface (the table ``segment``), so that a receiver on any system is measured by
-what left it.
+The source is the capture at the receiver's interface (the table ``segment``), so receivers on any system are measured
+by the packets they send.
 
-Trains of slow start are the packets of a round as they reach the receiver, and their ACKs as they reach the sender.
-Terms are those of section 4.2.1 of the HyStart paper: Delta(N) is the time from the first to the last packet of a
-train, Lambda(N) from its first ACK to its last. Algorithm 1 of the paper takes ACKs for spaced that are 2 ms apart.
+A train of slow start consists of the packets of a round as they reach the receiver, and of their ACKs as they reach the
+sender. Terms are those of section 4.2.1 of the HyStart paper: Delta(N) is the time from the first to the last packet of
+a train, Lambda(N) from its first ACK to its last. Algorithm 1 of the paper regards ACKs 2 ms apart as spaced.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from howdah.record.directory import RunDirectory
 
 _RECEIVER = "receiver"
 _SYN = 2
-_TIME_STAMPS_BYTES = 12  # of the option and its padding
-_EDGES = (1, 2, 3, 9)  # of data segments an ACK: what the bins of the histogram are below
+_TIME_STAMPS_BYTES = 12  # the option and its padding
+_EDGES = (1, 2, 3, 9)  # upper edges of the histogram's bins, in data segments per ACK
 _NO_ACKS = "the receiver sent no ACK of data in its capture"
 _NOTHING_FINE = "the receiver sent no ACK while nothing was missing"
 _NO_HOLES = "no data arrived beyond a gap"
 _NO_TRAIN = "no round of slow start was over by the exit, or packets of the last one were lost"
 _NO_WINDOW = "the capture has no window of the receiver, or not the handshake that says its scale"
 
-Add = Callable[[str, Value, str], None]  # metric, value, why there is none
+Add = Callable[[str, Value, str], None]  # metric, value, reason if there is none
 
 
 def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
-    """The rows of every measured flow whose receiver was captured; none where packets were not captured.
+    """Add the rows of every measured flow whose receiver was captured; none if no packets were captured.
 
-    Of ACKs that leave while nothing is missing: ``segments_per_ack`` = data segments that arrived since the ACK before,
-    their mean; ``most_segments_per_ack``; and the shares of ACKs of none, one, two, 3 to 8 and more segments.
-    ``ack_delay_*_us``: from the arrival of an expected segment to the ACK that covers it. Of ACKs that leave while data
-    is missing: ``sack_blocks_per_ack`` and ``most_sack_blocks``. ``holes``, and ``hole_repair_*_s``: from the first
+    Of ACKs sent while nothing is missing: ``segments_per_ack`` = data segments that arrived since the ACK before, their
+    mean; ``most_segments_per_ack``; and the shares of ACKs of none, one, two, 3 to 8 and more segments.
+    ``ack_delay_*_us``: from the arrival of an expected segment to the ACK that covers it. Of ACKs sent while data is
+    missing: ``sack_blocks_per_ack`` and ``most_sack_blocks``. ``holes``, and ``hole_repair_*_s``: from the first
     duplicate ACK or SACK of a hole to the cumulative ACK that passes it. The window: ``window_rows``; trains of slow
     start: ``train_rows``.
     """
@@ -92,7 +92,7 @@ class Syn:
     time_stamps: bool | None
 
     def text(self) -> str:
-        """``receiver_options``, as found on the wire: ``MSS 1460, window scale 7, SACK, time stamps``, or ``none``."""
+        """Return the options as found on the wire: ``MSS 1460, window scale 7, SACK, time stamps``, or ``none``."""
         words = [f"MSS {self.mss_bytes}"] if self.mss_bytes is not None else []
         words += [f"window scale {self.window_scale_bits}"] if self.window_scale_bits is not None else []
         words += ["SACK"] * bool(self.sack_permitted) + ["time stamps"] * bool(self.time_stamps)
@@ -100,25 +100,25 @@ class Syn:
 
 
 def first_syn(table: pa.Table) -> Syn | None:
-    """That of the first row."""
+    """Return the SYN in the first row."""
     found = table.select([each.name for each in fields(Syn)]).slice(0, 1).to_pylist()
     return Syn(**found[0]) if found else None
 
 
 def receivers_syn(table: pa.Table, flow: int) -> Syn | None:
-    """The receiver's own SYN in its capture."""
+    """Return the receiver's own SYN in its capture."""
     of_flow = pc.and_(pc.equal(table["flow"], flow), pc.equal(table["end"], _RECEIVER))
     sent = pc.and_(pc.equal(table["sent_by"], _RECEIVER), pc.greater(pc.bit_wise_and(table["flags"], _SYN), 0))
     return first_syn(table.filter(pc.and_(of_flow, sent)))
 
 
 def segment_bytes(syn: Syn | None, path: Path) -> int:
-    """Data in a full segment: without time stamps there is room for more."""
+    """Return the data in a full segment, which is larger without time stamps."""
     return path.mss_bytes if syn is None or syn.time_stamps else path.mss_bytes + _TIME_STAMPS_BYTES
 
 
 def ack_rows(add: Add, seen: Conversation) -> None:
-    """How it acknowledged while nothing was missing."""
+    """Add how it acknowledged while nothing was missing."""
     counts = seen.waited_for[~seen.missing]
     why = _NOTHING_FINE if seen.acks.order.size else _NO_ACKS
     there = counts.size > 0
@@ -140,7 +140,7 @@ def ack_rows(add: Add, seen: Conversation) -> None:
 
 
 def hole_rows(add: Add, seen: Conversation) -> None:
-    """What it reported of gaps, and how long they stayed."""
+    """Add which gaps it reported, and how long they lasted."""
     blocks = seen.acks.sack_blocks[seen.missing]
     add("sack_blocks_per_ack", float(blocks.mean()) if blocks.size else None, _NO_HOLES)
     add("most_sack_blocks", int(blocks.max()) if blocks.size else None, _NO_HOLES)
@@ -154,16 +154,16 @@ def hole_rows(add: Add, seen: Conversation) -> None:
 def window_rows(
     add: Add, seen: Conversation, trace: FlowTrace, exit_ns: int, bdp_at: Callable[[Integers], Reals]
 ) -> None:
-    """What window it offered, in BDP of the flow: whole segments over :func:`howdah.measure.capacity.bdp_packets`.
+    """Add the window it offered, in BDP of the flow: whole segments over :func:`howdah.measure.capacity.bdp_packets`.
 
     ``offered_window_least_bdp``: the smallest until the exit from slow start; ``offered_window_most_bdp``: the largest.
-    ``offered_window_growth``: the largest over that of its first ACK of data; 1 where nothing is tuned.
+    ``offered_window_growth``: the largest over that of its first ACK of data; 1 without tuning.
     ``offered_window_bdp_time_s``: from the flow's start to the first ACK that offers a BDP.
 
     ``autotuning_lag_s``: Linux grows the window so that it offers twice what the application read in the last round
     trip (``tcp_rcv_space_adjust``), because a sender in slow start sends twice as much in the next one. After each ACK
     of slow start 2 · cwnd · MSS is needed. The lag is the longest time from such an ACK until the receiver first offers
-    as much, at most until the exit; 0 where it always had.
+    as much, at most until the exit; 0 if it always did.
     """
     known = seen.acks.window_bytes >= 0
     window, time_ns = seen.acks.window_bytes[known], seen.acks.time_ns[known]
@@ -194,7 +194,7 @@ def _lag_ns(window: Integers, time_ns: Integers, trace: FlowTrace, exit_ns: int)
 
 
 def train_rows(add: Add, seen: Conversation, trace: FlowTrace, exit_ns: int) -> None:
-    """``packet_train_us`` and ``ack_train_us`` of the last whole round of slow start, from first to last.
+    """Add ``packet_train_us`` and ``ack_train_us`` of the last whole round of slow start, from first to last.
 
     ``lone_acks_packets``: ACKs of slow start that are more than 2 ms away from the one before and the one after;
     ``lone_ack_share``: their share of the ACKs of slow start.
@@ -212,7 +212,7 @@ SPACED_NS = 2_000_000
 
 @dataclass(frozen=True)
 class Train:
-    """A round's ``packets``, in how long they arrived and in how long they were acknowledged (ns)."""
+    """The ``packets`` of a round, and the times (ns) in which they arrived and were acknowledged."""
 
     packets: int
     packets_ns: int
@@ -220,9 +220,9 @@ class Train:
 
 
 def last_train(trace: FlowTrace, seen: Conversation, exit_ns: int) -> Train | None:
-    """That of the last round whose ACKs had all come by the exit; None without such a round of two packets or more.
+    """Return the train of the last round that was acknowledged by the exit; None without such a round of two packets.
 
-    ``seen`` is the capture at the receiver. A round whose first or last byte was lost or sent twice has none either.
+    ``seen`` is the capture at the receiver. None also if bytes of the round were sent twice.
     """
     starts = rounds(trace)
     ended = np.flatnonzero(trace.time_ns[starts[1:]] <= exit_ns)
@@ -239,7 +239,7 @@ def last_train(trace: FlowTrace, seen: Conversation, exit_ns: int) -> Train | No
 
 
 def lone_acks(trace: FlowTrace, exit_ns: int) -> tuple[int, int]:
-    """ACKs until the exit that are more than 2 ms away from the one before and the one after, and all until then."""
+    """Return the ACKs until the exit that are more than 2 ms away from both neighbours, and all ACKs until then."""
     times = trace.time_ns[trace.time_ns <= exit_ns]
     apart = np.concatenate([[True], np.diff(times) > SPACED_NS, [True]])
     return int((apart[:-1] & apart[1:]).sum()) if times.size else 0, int(times.size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the first losses cost: how long they take to repair, timeouts, and how long nothing arrives."""
+"""The cost of the first losses: how long their repair takes, timeouts, and how long nothing arrives."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import BACKGROUND
 
 _TIMEOUTS = "TcpExtTCPTimeouts"
-# The HyStart paper's Fig. 1 calls "over 30 seconds" of almost no throughput a blackout.
+# Least length of a blackout in the HyStart paper's Fig. 1: "over 30 seconds" of almost no throughput.
 LONG_BLACKOUT_S = 30.0
 
 
 def recovery_s(trace: FlowTrace, episode: LossEpisode) -> float:
-    """Seconds of the first loss episode (:func:`howdah.measure.overshoot.first_loss_episode`).
+    """Return the seconds of the first loss episode (:func:`howdah.measure.overshoot.first_loss_episode`).
 
-    From the third duplicate ACK to the ACK of everything sent by then. One that is not over when the flow ends lasts
-    until then: the value is then a lower bound.
+    From the third duplicate ACK to the ACK of everything sent by then. An episode that is not over when the flow ends
+    lasts until then: the value is then a lower bound.
     """
     is_over = episode.end_ns < int(trace.time_ns[-1])
     return ((episode.end_ns if is_over else trace.stop_ns) - episode.begin_ns) / SECOND_NS
 
 
 def repaired_per_rtt(trace: FlowTrace, episode: LossEpisode) -> float | None:
-    """Segments retransmitted in the first loss episode for each of the path's round trips it lasted.
+    """Return the segments retransmitted in the first loss episode per round trip of the path.
 
-    1 is the slow-but-steady NewReno of RFC 2582: one hole a round trip. None where tcp_info was not read, or the
-    episode lasted less than a round trip.
+    1 is the slow-but-steady NewReno of RFC 2582: one hole per round trip. None if tcp_info was not read, or the episode
+    lasted less than a round trip.
     """
     trips = recovery_s(trace, episode) * 1e6 / trace.flow.rtt_us
     return None if episode.retransmitted is None or trips < 1 else episode.retransmitted / trips
 
 
 def longest_blackout_s(trace: FlowTrace, capacity: FairCapacity) -> float | None:
-    """Longest stretch of consecutive silent RTT windows, those that :func:`throughput.blackout_s` adds up."""
+    """Return the longest stretch of consecutive silent RTT windows, which :func:`throughput.blackout_s` adds up."""
     spans = silent_spans(trace, capacity)
     return None if spans is None else max((end - begin for begin, end in spans), default=0) / SECOND_NS
 
 
 def recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, episode: LossEpisode | None) -> None:
-    """``recovery_s``, ``repaired_per_rtt_packets``, ``timeouts``, ``first_timeout_s``, ``longest_blackout_s`` and
+    """Add ``recovery_s``, ``repaired_per_rtt_packets``, ``timeouts``, ``first_timeout_s``, ``longest_blackout_s`` and
     ``long_blackout`` of a flow."""
     flow = trace.flow
     no_loss = "no loss episode" if len(trace) else NO_ACKS
@@ -65,7 +65,7 @@ def recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, episode: LossE
 
 
 def _timeout_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
-    """From the counter TCPTimeouts of the sender's host; its time is that of the first reading that shows one."""
+    """Add timeouts by the counter TCPTimeouts of the sender's host; the first reading that shows one has its time."""
     flow = trace.flow
     series = data.counters.series(flow.sender, _TIMEOUTS)
     alone = sum(other.sender == flow.sender for other in data.plan.flows) == 1
@@ -82,11 +82,11 @@ def _timeout_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
 
 
 def startup_retransmitted(trace: FlowTrace, info: Samples, found: Exit | None) -> int | None:
-    """Segments retransmitted from the moment the flow could send until two rounds after its exit from slow start
-    (:func:`howdah.measure.overshoot.startup_end`), by the first reading of tcp_info from then on. A SYN that was lost
-    is not a loss of the start-up.
+    """Return the segments retransmitted from when the flow could send until two rounds after its exit from slow start
+    (:func:`howdah.measure.overshoot.startup_end`), by the first reading of tcp_info from then on. A lost SYN does not
+    count.
 
-    A later overflow is congestion avoidance's own. None where tcp_info was not read in that time.
+    A later overflow belongs to congestion avoidance. None if tcp_info was not read in that time.
     """
     end = startup_end(trace, found)
     if not len(trace) or not info.has("total_retrans_packets"):
@@ -97,10 +97,10 @@ def startup_retransmitted(trace: FlowTrace, info: Samples, found: Exit | None) -
 
 
 def losing_together(trace: FlowTrace, episode: LossEpisode, others: list[FlowTrace], drain_ns: int) -> int:
-    """How many of ``others`` notice a loss of their own while the flow's first loss episode lasts.
+    """Return how many of ``others`` notice a loss of their own during the flow's first loss episode.
 
-    Drops that fill one overflow of the queue are noticed up to a round trip and a full buffer (``drain_ns``) apart, so
-    the span begins by as much before the episode. Noticed is the third duplicate ACK
+    Drops of one overflow of the queue are noticed up to a round trip and a full buffer (``drain_ns``) apart, so the
+    span begins by as much before the episode. A loss is noticed with the third duplicate ACK
     (:func:`howdah.measure.rounds.episodes`).
     """
     begin = episode.begin_ns - trace.flow.rtt_us * 1000 - drain_ns
@@ -115,8 +115,8 @@ def _notices(trace: FlowTrace, begin_ns: int, end_ns: int) -> bool:
 def early_loss_rows(
     sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None, episode: LossEpisode | None, drain_ns: int
 ) -> None:
-    """``startup_retransmitted_packets`` of a flow; with other flows on the bottleneck ``synchronous_losses_measured``
-    and ``synchronous_losses_background``, of those roles that there are."""
+    """Add ``startup_retransmitted_packets`` of a flow and, with other flows on the bottleneck,
+    ``synchronous_losses_measured`` and ``synchronous_losses_background``, for the roles that these have."""
     flow = trace.flow
     again = startup_retransmitted(trace, data.info[flow.id], found)
     why = "tcp_info was not read" if len(trace) else NO_ACKS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of metrics in docs/measures.md, made from the table of metrics; ``--check`` says whether it is current.
+"""Makes the list of metrics in docs/measures.md from the table of metrics; ``--check`` tells whether it is current.
 
 ``python -m howdah.measure.reference [--check] [docs]``
 """
@@ -17,7 +17,7 @@ BEGIN = "<!-- Made by `make references` from reports/measures.yaml: do not edit 
 END = "<!-- Made by `make references`: end. -->"
 _PROCESSOR_TIME = "cpu_"
 _WORDS = "median|mean|longest|largest|sender|receiver|three to eight|more than eight|two|one|no"
-_TOKEN = re.compile(rf"\d+(?:\.\d+)?|\b(?:{_WORDS})\b")  # in which meanings of one family differ
+_TOKEN = re.compile(rf"\d+(?:\.\d+)?|\b(?:{_WORDS})\b")  # the only differences between meanings of one family
 _HEAD = """## Every metric
 
 These have no definition above; [cpu.md](cpu.md) has those of processor time (`cpu_…`).
@@ -33,8 +33,8 @@ Of a metric that is in neither row, no way is.
 
 
 def metric_list(above: str) -> str:
-    """A row for each metric that neither ``above`` nor the page of processor time has, and those of which more or less
-    is worse."""
+    """Return a row for each metric that is neither in ``above`` nor on the page of processor time, and the lists of
+    metrics of which more, or less, is worse."""
     further = [
         each
         for each in known_metrics().values()
@@ -48,7 +48,7 @@ def metric_list(above: str) -> str:
 
 
 def _row(family: list[Metric]) -> str:
-    """Of metrics whose meanings differ in a number or a word of ``_WORDS``."""
+    """Return the row of metrics whose meanings differ only in a number or a word of ``_WORDS``."""
     unit = "" if family[0].unit == TEXT else family[0].unit
     names = ", ".join(f"`{metric.name}`" for metric in family)
     varying = zip(*(_TOKEN.findall(metric.meaning) for metric in family), strict=True)
@@ -64,7 +64,7 @@ def _worse(way: str) -> str:
 
 
 def page(text: str) -> str:
-    """The page with the list as it is now. Raises HowdahError where it has no marks."""
+    """Return the page with the current list. Raise HowdahError if it lacks the markers."""
     return between(text, BEGIN, END, metric_list(text.partition(BEGIN)[0]), PAGE_NAME)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds, recovery episodes and raw round-trip times of a flow, from sequence numbers alone; and windows that fell:
-restarts after an idle time, and cuts after the exit from slow start."""
+"""Rounds, recovery episodes and raw round-trip times of a flow, from sequence numbers alone; and reductions of the
+window: restarts after an idle time, and cuts after the exit from slow start."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _DELAYED_ACK_NS = 20_000_000  # half of TCP_DELACK_MIN: the timer counts jiffies
 
 
 def rounds(trace: FlowTrace) -> Integers:
-    """Indices of the records that begin a round, the first being 0; shape (rounds,).
+    """Return the indices of the records that begin a round, the first being 0; shape (rounds,).
 
-    A round ends when everything that was sent when it began is acknowledged: ``snd_una`` has reached the ``snd_nxt``
-    noted at its first record (the marker of RFC 9406's windowEnd and of ``hystart_update``).
+    A round ends when everything that was sent when it began is acknowledged: ``snd_una`` has reached the ``snd_nxt`` of
+    its first record (like windowEnd of RFC 9406 and the marker of ``hystart_update``).
     """
     return round_starts(trace.snd_una, trace.snd_nxt)
 
 
 def round_starts(snd_una: Integers, snd_nxt: Integers) -> Integers:
-    """The same from the states before each ACK, whoever recorded them; both of shape (n,)."""
+    """Return the same from the states before each ACK, from any source; both of shape (n,)."""
     starts = [0] if snd_una.size else []
     while starts:
         following = int(np.searchsorted(snd_una, snd_nxt[starts[-1]], side="left"))
@@ -39,15 +39,15 @@ def round_starts(snd_una: Integers, snd_nxt: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class Episode:
-    """A stretch of records in which ACKs stopped moving ``snd_una`` forward; ``end`` is the first record after it."""
+    """A stretch of records in which ACKs did not advance ``snd_una``; ``end`` is the first record after it."""
 
     begin: int
     end: int
 
 
 def episodes(trace: FlowTrace) -> list[Episode]:
-    """Loss (or reordering) episodes: from the third ACK in a row that acknowledges nothing new while data is
-    outstanding, to the ACK of all that had been sent by then (the recovery point of RFC 6582).
+    """Return the loss (or reordering) episodes: from the third consecutive ACK that acknowledges nothing new while data
+    is outstanding, to the ACK of all that had been sent by then (the recovery point of RFC 6582).
     """
     if len(trace) < _DUPLICATES + 1:
         return []
@@ -69,24 +69,25 @@ def episodes(trace: FlowTrace) -> list[Episode]:
 
 
 def send_time_doubt_ns(trace: FlowTrace) -> int:
-    """How far the time at which a byte left may be off before its RTT is not used: 1 % of the path's RTT, or four times
-    the usual spacing of ACKs where that is more.
+    """Return the largest uncertainty of a byte's send time at which its RTT is used: 1 % of the path's RTT, or four
+    times the usual spacing of ACKs if that is more.
     """
     spacing = float(np.median(np.diff(trace.time_ns))) if len(trace) > 1 else 0.0
     return int(max(0.01 * trace.flow.rtt_us * 1000, 4 * spacing))
 
 
 def raw_rtt(trace: FlowTrace) -> tuple[Integers, npt.NDArray[np.bool_]]:
-    """Round-trip time in ns of the newest byte each ACK acknowledges, and whether the value can be trusted; shape (n,).
+    """Return the round-trip time in ns of the newest byte each ACK acknowledges, and whether it is reliable; shape
+    (n,).
 
     A byte left when ``snd_nxt`` first passed it: after the last record that does not count it and before the next one.
     The earlier of the two is taken, which is exact for a sender clocked by its ACKs and never too small for a paced one
-    (tcp_probe itself carries only the smoothed RTT). Without trust are
+    (tcp_probe itself has only the smoothed RTT). Not reliable are
 
-    - ACKs that acknowledge nothing new, and the last record, of which nobody knows what it acknowledged;
-    - bytes whose time of leaving is in doubt by more than :func:`send_time_doubt_ns` (the last of a flight, probes sent
-      by a timer, the first flight of a user-space sender);
-    - ACKs inside a recovery: the byte may have been sent twice (Karn's rule, :func:`sent_once` has the rest of it);
+    - ACKs that acknowledge nothing new, and the last record, whose effect is unknown;
+    - bytes whose send time is uncertain by more than :func:`send_time_doubt_ns` (the last of a flight, probes sent by a
+      timer, the first flight of a user-space sender);
+    - ACKs in a recovery: the byte may have been sent twice (Karn's rule, :func:`sent_once` has the rest of it);
     - an ACK of one segment long after the one before: it may have waited for the receiver's delayed-ACK timer.
     """
     count = len(trace)
@@ -102,7 +103,7 @@ def raw_rtt(trace: FlowTrace) -> tuple[Integers, npt.NDArray[np.bool_]]:
     waited = np.diff(trace.time_ns, prepend=trace.time_ns[0])
     good &= ~((advance <= trace.mss_bytes) & (waited >= _DELAYED_ACK_NS))
     for episode in episodes(trace):
-        # The first of the duplicates came two records before the third.
+        # The first duplicate is two records before the third.
         good[max(episode.begin - 2, 0) : episode.end] = False
     good[-1] = False
     return trace.time_ns - sent, good
@@ -111,14 +112,14 @@ def raw_rtt(trace: FlowTrace) -> tuple[Integers, npt.NDArray[np.bool_]]:
 def sent_once(trace: FlowTrace, resent: Samples) -> npt.NDArray[np.bool_]:
     """Whether the RTT of each ACK in :func:`raw_rtt` is that of a byte that left once and waited for no other; (n,).
 
-    A value that is ambiguous is too long, never too short: the byte's first leaving counts. ``resent`` are readings
-    with ``total_retrans_packets`` of the sender. Where the counter stood still while the byte was out, it left once.
-    Where it grew, or was not read, the byte may have been sent again, or may have waited for one that was, if
+    An ambiguous value is too long, never too short, as it counts from the byte's first transmission. ``resent`` are the
+    sender's readings with ``total_retrans_packets``. If the counter stood still while the byte was outstanding, it left
+    once. If it grew, or was not read, the byte may have been retransmitted, or waited for one that was, if
 
-    - it left inside a recovery: what follows a recovery's end was perhaps repaired in it;
-    - or while it was out an ACK acknowledged nothing new, which is the sign of a gap;
-    - or while it was out nothing new was acknowledged for as long as a retransmission timer takes, two smoothed RTTs or
-      one and 200 ms (TCP_RTO_MIN).
+    - it left in a recovery: data sent before a recovery's end may have been repaired in it;
+    - or an ACK acknowledged nothing new while it was outstanding, which indicates a gap;
+    - or nothing new was acknowledged while it was outstanding for as long as a retransmission timer takes: two smoothed
+      RTTs, or one and 200 ms (TCP_RTO_MIN).
     """
     count = len(trace)
     if count == 0:
@@ -135,13 +136,13 @@ def sent_once(trace: FlowTrace, resent: Samples) -> npt.NDArray[np.bool_]:
     stalled = advances & (trace.time_ns - progress >= patience)
     for told in (repeats, stalled):
         until = np.cumsum(told)
-        # Those of the records from the one that let the byte go to the one that acknowledges it.
+        # Count such records from the one that released the byte to the one that acknowledges it.
         doubtful |= until > np.where(before > 0, until[np.maximum(before - 1, 0)], 0)
     return ~(doubtful & _grew(resent, sent, trace.time_ns))
 
 
 def _grew(resent: Samples, begin_ns: Integers, end_ns: Integers) -> npt.NDArray[np.bool_]:
-    """Whether something was sent again between the readings that enclose each interval; True where none tell."""
+    """Whether anything was retransmitted between the readings that enclose each interval; True without readings."""
     if not resent.has("total_retrans_packets"):
         return np.ones(begin_ns.size, dtype=bool)
     total = resent["total_retrans_packets"]
@@ -153,12 +154,12 @@ def _grew(resent: Samples, begin_ns: Integers, end_ns: Integers) -> npt.NDArray[
 
 
 def _immediate(trace: FlowTrace) -> bool:
-    """The kernel's source fills the first window the moment it may; a connection can be opened long before that."""
+    """Whether the first window leaves as soon as possible, as from the kernel's source once it is connected."""
     return trace.flow.traffic == "kernel" and trace.connected_ns is not None
 
 
 def _left(trace: FlowTrace) -> tuple[Integers, Integers]:
-    """When the newest byte that each ACK acknowledges left at the earliest, and which record let it go (-1: none)."""
+    """Return the earliest send time of the newest byte that each ACK acknowledges, and the record that released it."""
     newest = np.maximum.accumulate(trace.snd_nxt)
     before = np.searchsorted(newest, trace.una_after, side="left") - 1
     first = max(trace.connected_ns or 0, trace.start_ns) if _immediate(trace) else trace.time_ns[0]
@@ -167,17 +168,17 @@ def _left(trace: FlowTrace) -> tuple[Integers, Integers]:
 
 @dataclass(frozen=True)
 class Restart:
-    """The window on both sides of a restart."""
+    """The window before and after a restart."""
 
     before_packets: int
     after_packets: int
 
 
 def fell_idle(cwnd: Integers, una: Integers, nxt: Integers) -> npt.NDArray[np.bool_]:
-    """At which records the window is smaller than before while nothing was outstanding; shape (records,).
+    """Return at which records the window is smaller than before while nothing was outstanding; shape (records,).
 
-    ``tcp_cwnd_restart()`` lowers it so when the sender goes on after a timeout's length without sending. No other part
-    of TCP does: losses and marks need something that is outstanding.
+    ``tcp_cwnd_restart()`` lowers it when the sender resumes after a timeout's length without sending. No other part of
+    TCP does: losses and marks need outstanding data.
     """
     fell = np.zeros(cwnd.size, dtype=bool)
     fell[1:] = (cwnd[1:] < cwnd[:-1]) & (una[1:] >= nxt[:-1])
@@ -185,13 +186,13 @@ def fell_idle(cwnd: Integers, una: Integers, nxt: Integers) -> npt.NDArray[np.bo
 
 
 def restarts_of(trace: FlowTrace) -> list[Restart]:
-    """All of them, in order."""
+    """Return all restarts, in order."""
     at = np.flatnonzero(fell_idle(trace.cwnd, trace.snd_una, trace.snd_nxt))
     return [Restart(*pair) for pair in zip(trace.cwnd[at - 1].tolist(), trace.cwnd[at].tolist(), strict=True)]
 
 
 def window_cuts(trace: FlowTrace, after_ns: int) -> int:
-    """How often the window fell after an instant, restarts apart; what falls within a round trip of a fall is one."""
+    """Return how often the window fell after an instant, except for restarts; falls within a round trip count once."""
     fell = np.zeros(len(trace), dtype=bool)
     fell[1:] = trace.cwnd[1:] < trace.cwnd[:-1]
     fell &= ~fell_idle(trace.cwnd, trace.snd_una, trace.snd_nxt) & (trace.time_ns > after_ns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of metrics.json, and the comparison of two sources of one measure."""
+"""Rows of metrics.json, and comparisons of two sources of one measure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = float | int | str | None
 
 @dataclass
 class GroupCheck:
-    """Two sources of one measure of each connection of a group: how many were compared, and where they differ."""
+    """Two sources of one measure of each connection of a group: how many were compared, and the flows that differ."""
 
     message: str
     compared: int = 0
@@ -34,7 +34,7 @@ class GroupCheck:
 
 @dataclass(frozen=True)
 class GroupOf:
-    """A group of connections, as its rows name it."""
+    """A group of connections, as named in its rows."""
 
     group: str
     algorithm: str
@@ -43,11 +43,11 @@ class GroupOf:
 
 @dataclass
 class Sheet:
-    """Collects the rows of one run; ``common`` is what all of them share.
+    """Collects the rows of one run; ``common`` are the fields that all rows share.
 
-    ``receivers`` are the behaviours of the receivers of single flows, where they are not the run's. ``unseen`` says why
-    nobody can know a metric of a flow: it has no value then. ``ends_unseen`` are flows whose end nobody saw: that is
-    why, where one of their metrics has no value. ``connections`` are the rows of single connections of groups.
+    ``receivers`` are the receivers of single flows that differ from the run's. ``unseen`` has the reason why a metric
+    of a flow cannot be known, so that it has no value. ``ends_unseen`` has the reason for missing values of flows whose
+    end was not seen. ``connections`` are the rows of single connections of groups.
     """
 
     common: dict[str, Any]
@@ -70,9 +70,9 @@ class Sheet:
         role: str | None = None,
         unsupported: bool | None = None,
     ) -> None:
-        """One measure; ``why`` says why there is no value (required then). Its unit is that of the table of metrics.
+        """Add one measure in the unit of the table of metrics; ``why`` is the reason for no value, and required then.
 
-        ``unit`` is for metrics whose rows have units of their own. Raises HowdahError for one that the table lacks.
+        ``unit`` is for metrics whose rows have their own units. Raise HowdahError for a metric that the table lacks.
         """
         flow = of.id if isinstance(of, Flow) else of if isinstance(of, int) else None
         algorithm, group = (None, None) if of is None or isinstance(of, int) else (of.algorithm, of.group)
@@ -114,9 +114,9 @@ class Sheet:
         *,
         group: str | None = None,
     ) -> None:
-        """Two independent sources of one measure; ``message`` says what a disagreement means.
+        """Compare two independent sources of one measure; ``message`` says what a disagreement means.
 
-        Those of the connections of a ``group`` become one, which counts.
+        The comparisons of a ``group``'s connections become one, which counts them.
         """
         if group is not None:
             counts = self.group_checks.setdefault((group, metric), GroupCheck(message))
@@ -128,11 +128,11 @@ class Sheet:
 
     @property
     def compared(self) -> list[CrossCheck]:
-        """With one of each group and measure."""
+        """All cross-checks, with one for each group and measure."""
         return self.cross_checks + [each.compared_of(*of) for of, each in self.group_checks.items()]
 
     def plain(self, connections: Connections) -> dict[str, Any]:
-        """metrics.json; ``connections`` are those that were collected, as a table."""
+        """Return metrics.json; ``connections`` is the table of the collected ones."""
         rows = [row.plain(self.common) for row in self.rows]
         found = {"format": 1, "rows": rows, "cross_checks": [check.plain() for check in self.compared]}
         return {**found, "connections": connections.summary()} if len(connections) else found

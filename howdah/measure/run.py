@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tables/ to metrics.json: every measure of one run."""
+"""tables/ to metrics.json: all measures of one run."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _NOT_CONNECTED = "when the flow could send is not known"
 
 
 def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> None:
-    """Write metrics.json, and beside it the measures of the connections of groups.
+    """Write metrics.json and, beside it, the measures of the connections of groups.
 
     Formulas are in the docstrings of this package; docs/measures.md lists them.
 
-    ``data`` are the tables, where they were read already. Raises HowdahError if they cannot be read.
+    ``data`` are the tables if they have been read already. Raise HowdahError if they cannot be read.
     """
     data, agent = data or load(directory, plan), agent_or_empty(directory)
     ends = ends_unseen(data)
@@ -155,7 +155,7 @@ def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples, fo
     total = by_mib if by_mib is not None else by_info
     sheet.add(flow, "retransmitted_packets", total, "neither counters nor tcp_info were read")
     if by_info is not None and by_mib is not None:
-        # The last reading of tcp_info comes before the socket is closed, so it may miss the newest.
+        # The last reading of tcp_info precedes the socket's close, so it may miss the latest retransmissions.
         sheet.cross_check(
             flow.id,
             "retransmitted_packets",
@@ -176,8 +176,8 @@ def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples, early_us: int) -> N
     why = "every byte that an ACK can be matched with may have been sent twice" if good.any() else why
     sheet.add(flow, "max_rtt_us", most, why)
     # tcpi_min_rtt is a windowed minimum (tcp_min_rtt_wlen) in whole microseconds: compare with its least value.
-    # A sender may go on after its time, as iperf3 does, and is traced until it stops. After the last record the path
-    # is what it was before the run: a schedule no longer holds. What came after the last reading, none of them has.
+    # A sender such as iperf3 may continue after its time, and is traced until it stops. Leave out readings after the
+    # last record, when a schedule of the path is over, and ACKs after the last reading.
     until_ns = max(trace.stop_ns, int(trace.time_ns[-1])) if len(trace) else trace.stop_ns
     read_ns = info.time_ns[info.time_ns <= until_ns]
     kernel = info.least("min_rtt_us", until_ns)
@@ -185,7 +185,7 @@ def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples, early_us: int) -> N
     least = int(rtt[good].min()) / 1000 if good.any() else None
     if least is not None and kernel is not None:
         # An ambiguous sample comes from time stamps, which count milliseconds; a packet that overtakes is acknowledged
-        # selectively, which the kernel measures and sequence numbers do not show.
+        # selectively, which the kernel measures, but sequence numbers do not show.
         tolerance = 1000 + 0.001 * flow.rtt_us + early_us
         sheet.cross_check(
             flow.id,
@@ -271,17 +271,17 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
 
 
 def _utilisation_cross_check(sheet: Sheet, data: Measured, used: float | None, begin: int, end: int) -> None:
-    """What left the bottleneck's queue in the window, against what was acknowledged of it."""
+    """Compare what left the bottleneck's queue in the window with what was acknowledged."""
     path = data.plan.path
     sent = data.bottleneck.growth("sent_bytes", begin, end) if data.bottleneck.has("sent_bytes") else None
-    if used is None or sent is None or data.plan.processors:  # ACKs that wait are late
+    if used is None or sent is None or data.plan.processors:  # ACKs that wait for a processor are late
         return
     full = data.capacity.whole_bytes(begin, end) * path.frame_bytes / path.mss_bytes  # on the wire
     wire = sent / full
-    # The queue also carries retransmissions and what is acknowledged after the window: one RTT and one buffer.
+    # The queue also carries retransmissions and data that is acknowledged after the window: one RTT and one buffer.
     again = sum(_retransmitted(data.info[flow.id]) for flow in data.plan.flows)
     late = path.rtt_us / 1e6 + buffer_drain_ns(data.capacity, path, end) / SECOND_NS
-    # ACKs of flows the other way are no goodput: at most one, of a twentieth of a frame, for each frame.
+    # ACKs of flows in reverse are no goodput: at most one, of a twentieth of a frame, per frame.
     back = any(flow.direction == "reverse" for flow in data.plan.flows)
     acks = 0.05 * (path.reverse_rate_bits_per_second or 0) / path.rate_bits_per_second if back else 0.0
     datagrams = group.datagram_bits_per_second(data.plan, begin, end) / 8 * (end - begin) / SECOND_NS / full
@@ -300,7 +300,7 @@ def _retransmitted(info: Samples) -> int:
 
 
 def _is_fifo(plan: Plan) -> bool:
-    """Whether the longest RTT tells the bottleneck's backlog: a FIFO, and nothing else that delays."""
+    """Whether the longest RTT shows the bottleneck's backlog: the queue is a FIFO, and nothing else delays packets."""
     path = plan.path
     if path.delay_variation is not None or path.reverse_rate_bits_per_second is not None or path.hops:
         return False
@@ -311,7 +311,7 @@ def _is_fifo(plan: Plan) -> bool:
 
 
 def extension_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
-    """Raises HowdahError, which names the package, for a measure that does not work."""
+    """Add the measures of extensions. Raise HowdahError, with the package's name, if one fails."""
     for name, extension in extensions("measures").items():
         entry: MeasureEntry = extension.load()
         for flow, value in _values(extension, entry, directory, data).items():
@@ -339,8 +339,8 @@ _MODULE = "footprint"
 
 
 def footprint_rows(sheet: Sheet, agent: AgentRecord) -> None:
-    """``sock_bytes``, ``tcp_sock_bytes``, ``ack_sample_bytes``, ``rate_sample_bytes`` and
-    ``congestion_control_room_bytes`` of the kernel; no rows in a run that does not load the module."""
+    """Add ``sock_bytes``, ``tcp_sock_bytes``, ``ack_sample_bytes``, ``rate_sample_bytes`` and
+    ``congestion_control_room_bytes`` of the kernel; no rows if the run does not load the module."""
     module = (agent.modules or {}).get(_MODULE)
     for name, size in module.parameters.items() if module else ():
         if size is not None and size.isdecimal():

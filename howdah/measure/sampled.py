@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings of a run: samples of tcp_info and queues; counters of a host, and how much each grew around an instant."""
+"""Readings of a run: samples of tcp_info and queues; counters of a host, and their growth around an instant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FEWEST_READINGS = 2
 
 @dataclass(frozen=True)
 class Samples:
-    """Readings in order of time; a column the kernel does not have is all :data:`MISSING`."""
+    """Readings in order of time; a column that the kernel lacks is all :data:`MISSING`."""
 
     time_ns: Integers
     columns: Mapping[str, Integers]
@@ -34,7 +34,7 @@ class Samples:
         return bool(len(self)) and bool((self.columns[name] != MISSING).all())
 
     def least(self, name: str, until_ns: int | None = None) -> int | None:
-        """Smallest value read, leaving out readings without one, and those after ``until_ns``."""
+        """Return the smallest value, without missing ones and those after ``until_ns``."""
         there = self.columns[name] != MISSING
         if until_ns is not None:
             there = there & (self.time_ns <= until_ns)
@@ -42,7 +42,7 @@ class Samples:
         return int(values.min()) if values.size else None
 
     def growth(self, name: str, after_ns: int, until_ns: int) -> int | None:
-        """Growth of a counter between the readings that enclose the interval; None without two of them."""
+        """Return a counter's growth between the readings that enclose the interval; None without two of them."""
         if not self.has(name):
             return None
         begin = max(int(np.searchsorted(self.time_ns, after_ns, side="right")) - 1, 0)
@@ -50,10 +50,9 @@ class Samples:
         return int(self.columns[name][end] - self.columns[name][begin]) if end > begin else None
 
     def grown(self, name: str, begin_ns: int, end_ns: int) -> float | None:
-        """Growth of a counter in an interval; between two readings it grows evenly.
+        """Return a counter's growth in an interval, linear between two readings.
 
-        None where the readings do not reach over the interval: they begin before it or at its beginning, and end with
-        it or behind it, or a gap of their own usual length short of it.
+        None unless the readings cover the interval, up to a gap of their own usual length at either end.
         """
         if not self.has(name) or len(self) < _FEWEST_READINGS or end_ns <= begin_ns:
             return None
@@ -66,7 +65,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class _Part(Mapping[str, Integers]):
-    """The same rows of every column, cut out when they are asked for: of thousands of flows few columns are."""
+    """The same rows of every column, sliced on access: for thousands of flows, only few columns are used."""
 
     whole: dict[str, Integers]
     begin: int
@@ -83,11 +82,11 @@ class _Part(Mapping[str, Integers]):
 
 
 def tcp_info_samples(table: pa.Table, flows: list[int], end: str) -> dict[int, Samples]:
-    """Readings of one end (``sender`` or ``receiver``) of each flow, in the order of the table."""
+    """Return the readings of one end (``sender`` or ``receiver``) of each flow, in the order of the table."""
     table = _where(table, {"end": end})
     order = np.argsort(table["flow"].to_numpy(), kind="stable")
     columns = {name: column[order] for name, column in _integers(table).items()}
-    # Of another type, each search would copy all.
+    # With another type, each search copies all.
     ids = np.array(flows, dtype=np.int64)
     edges = (np.searchsorted(columns["flow"], ids, side=side).tolist() for side in ("left", "right"))
     parts = {flow: _Part(columns, begin, stop) for flow, begin, stop in zip(flows, *edges, strict=True)}
@@ -95,19 +94,19 @@ def tcp_info_samples(table: pa.Table, flows: list[int], end: str) -> dict[int, S
 
 
 def qdisc_samples(table: pa.Table, node: str, interface: str, handle: str) -> Samples:
-    """Readings of one queue."""
+    """Return the readings of one queue."""
     columns = _integers(_where(table, {"node": node, "interface": interface, "handle": handle}))
     return Samples(columns["time_ns"], columns)
 
 
 def interface_samples(table: pa.Table, node: str, interface: str) -> Samples:
-    """Readings of one interface."""
+    """Return the readings of one interface."""
     columns = _integers(_where(table, {"node": node, "interface": interface}))
     return Samples(columns["time_ns"], columns)
 
 
 def node_samples(table: pa.Table, node: str) -> Samples:
-    """Readings of one node, of a table with one row a reading and node."""
+    """Return the readings of one node, from a table with one row per reading and node."""
     columns = _integers(_where(table, {"node": node}))
     return Samples(columns["time_ns"], columns)
 
@@ -121,7 +120,7 @@ def _where(table: pa.Table, where: dict[str, str]) -> pa.Table:
 
 
 def _integers(table: pa.Table) -> dict[str, Integers]:
-    """Its columns of numbers and truth values."""
+    """Return the columns of integers and booleans."""
     columns: dict[str, Integers] = {}
     for name in table.schema.names:
         column = table[name]
@@ -135,13 +134,13 @@ BUSY_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Busy:
-    """Between the readings at ``time_ns``, shape (readings,), the link was busy or not, shape (readings - 1,)."""
+    """Whether the link was busy between the readings at ``time_ns``; shapes (readings,) and (readings - 1,)."""
 
     time_ns: Integers
     busy: npt.NDArray[np.bool_]
 
     def at(self, time_ns: Integers) -> npt.NDArray[np.bool_]:
-        """Whether it was at each time; never where nothing was read."""
+        """Whether it was busy at each time; never without readings."""
         if not self.busy.size:
             return np.zeros(time_ns.size, dtype=bool)
         place = np.searchsorted(self.time_ns, time_ns) - 1
@@ -153,7 +152,7 @@ NEVER = Busy(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
 
 
 def busy_of(readings: Samples, sent: str, carries: Callable[[Integers, Integers], Reals]) -> Busy:
-    """Where a counter of bytes ``sent``, as frames, grew by 90 % or more of what the link ``carries`` meanwhile."""
+    """Return where a counter of bytes ``sent``, as frames, grew by 90 % or more of what the link ``carries`` then."""
     if len(readings) < 2 or not readings.has(sent):
         return NEVER
     most = carries(readings.time_ns[:-1], readings.time_ns[1:])
@@ -161,7 +160,7 @@ def busy_of(readings: Samples, sent: str, carries: Callable[[Integers, Integers]
 
 
 def steady(bits_per_second: float) -> Callable[[Integers, Integers], Reals]:
-    """What a link of one rate carries."""
+    """Return what a link of constant rate carries."""
     return lambda begin_ns, end_ns: np.asarray((end_ns - begin_ns) * (bits_per_second / 8 / SECOND_NS))
 
 
@@ -173,9 +172,9 @@ class CounterSeries:
     value: Integers
 
     def growth(self, after_ns: int, until_ns: int) -> int:
-        """Growth from the last reading at or before ``after_ns`` to the first at or after ``until_ns``.
+        """Return the growth from the last reading at or before ``after_ns`` to the first at or after ``until_ns``.
 
-        The first and the last reading stand in for one beyond them.
+        The first and the last reading replace readings beyond them.
         """
         if self.time_ns.size < 2:
             return 0
@@ -184,7 +183,7 @@ class CounterSeries:
         return int(self.value[end] - self.value[begin]) if end > begin else 0
 
     def around(self, after_ns: int, until_ns: int) -> int | None:
-        """As :meth:`growth`, but None where no reading is before the interval, or none after it."""
+        """As :meth:`growth`, but None unless there are readings before and after the interval."""
         if not self.time_ns.size or self.time_ns[0] > after_ns or self.time_ns[-1] < until_ns:
             return None
         return self.growth(after_ns, until_ns)
@@ -203,7 +202,7 @@ class Counters:
         self._names: dict[str, pa.Table] = {}
 
     def series(self, node: str | None, name: str) -> CounterSeries | None:
-        """Readings of ``name`` (as nstat prints it: ``TcpExtTCPTimeouts``), or None if there are none.
+        """Return the readings of ``name`` (in nstat's form: ``TcpExtTCPTimeouts``), or None if there are none.
 
         ``node`` None is the whole kernel.
         """
@@ -219,7 +218,7 @@ class Counters:
         return CounterSeries(time[order], rows["value"].to_numpy().astype(np.int64)[order])
 
     def growth(self, node: str | None, name: str, after_ns: int, until_ns: int) -> int:
-        """As :meth:`Series.growth`; 0 where the counter does not exist in this kernel."""
+        """As :meth:`CounterSeries.growth`; 0 if this kernel lacks the counter."""
         series = self.series(node, name)
         return 0 if series is None else series.growth(after_ns, until_ns)
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What repetitions of a measure say together: mean, median, and how far they lie apart.
+"""Statistics of a measure's repetitions: mean, median, and spread.
 
-The rule by which every page and table shows that is here. Fewer than six repetitions are shown as themselves, by their
-least and largest. No 95 % interval of a median exists for them, and Student's interval of a mean speaks of a
-distribution that so few values say nothing about. From six on, a median has the interval between two of the values
-(order statistics, which assume no distribution) and a mean has Student's, cut where the quantity cannot be.
+All pages and tables show the spread by the rule that is here. Fewer than six repetitions are shown by their least and
+largest value. A 95 % interval of their median does not exist, and Student's interval of a mean assumes a distribution
+of which so few values show nothing. From six on, a median has the interval between two of the values (order statistics,
+which assume no distribution) and a mean has Student's, cut at the bounds of the quantity.
 
-One side is put against another at one point of a sweep paired by repetition: repetition r meets the same perturbation
-on both. So each pair is a sample of its own, and the spread of the pairs is that of the difference alone.
+Two sides of a comparison at one point of a sweep are paired by repetition: repetition r meets the same perturbation on
+both. So each pair is a sample of its own, and the spread of the pairs is that of the difference alone.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _STUDENT = (
 )
 _NORMAL = 1.959964
 _SAME = 1e-12
-_BEYOND = 0.025  # on either side of an interval of 95 %
-FEW = 6  # repetitions below which they are shown as themselves: two-sided 95 % of a median take six values
+_BEYOND = 0.025  # probability on either side of an interval of 95 %
+FEW = 6  # fewer repetitions are shown by least and largest: a two-sided 95 % interval of a median takes six values
 
 
 def student_quantile(degrees: int) -> float:
-    """Two-sided 95 % quantile; beyond 30 degrees Fisher's expansion around the normal one, good to 0.001."""
+    """Return the two-sided 95 % quantile; beyond 30 degrees Fisher's expansion around the normal one, to 0.001."""
     if degrees < 1:
         raise ValueError("an interval needs at least two values")
     if degrees <= len(_STUDENT):
@@ -41,7 +41,7 @@ def student_quantile(degrees: int) -> float:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far repetitions lie apart: their least and largest where they are few, else a 95 % interval."""
+    """The spread of repetitions: their least and largest if they are few, else a 95 % interval."""
 
     low: float
     high: float
@@ -53,9 +53,9 @@ class Statistic:
     """Repetitions of one number. ``half_width`` is half the 95 % interval of the mean; None for one value or equal
     values.
 
-    Equal values of several repetitions are *deterministic*: they have no spread to estimate from, which is not ±0.
-    ``values`` are all of them in order of size. Claims are judged by ``interval``; what a reader sees of the spread is
-    ``about_median`` or ``about_mean``.
+    Equal values of several repetitions are *deterministic*: there is no spread to estimate, which differs from ±0.
+    ``values`` are all of them, sorted. Claims are judged by ``interval``; readers see ``about_median`` or
+    ``about_mean``.
     """
 
     count: int
@@ -74,14 +74,14 @@ class Statistic:
 
     @property
     def about_median(self) -> Spread | None:
-        """What stands beside the median: least and largest, or its 95 % interval. None where nothing is apart."""
+        """The spread shown with the median: least and largest, or its 95 % interval. None if all values are equal."""
         if self.half_width is None:
             return None
         rank = median_rank(self.count)
         return Spread(self.values[rank], self.values[-1 - rank], self.count < FEW)
 
     def about_mean(self, least: float = -math.inf) -> Spread | None:
-        """What stands beside the mean: least and largest, or Student's interval without what is below ``least``."""
+        """Return the spread shown with the mean: least and largest, or Student's interval, cut off below ``least``."""
         if self.half_width is None:
             return None
         if self.count < FEW:
@@ -90,17 +90,17 @@ class Statistic:
 
 
 def median_rank(count: int) -> int:
-    """How many of ``count`` values are below the 95 % interval of the median, and as many above it.
+    """Return how many of ``count`` values are below the 95 % interval of the median, and as many above it.
 
-    0 where even all of them do not bound it.
+    0 if even all values do not bound it.
     """
     return max(0, interval_ranks(count, 0.5)[0] - 1)
 
 
 def interval_ranks(count: int, share: float) -> tuple[int, int]:
-    """Ranks, from 1, of the ordered values between which the quantile of ``share`` is with at least 95 %.
+    """Return the ranks, from 1, of the sorted values that enclose the quantile of ``share`` with at least 95 %.
 
-    The first is 0, or the last ``count`` + 1, where no value bounds it. The number of values below the quantile is
+    The first is 0, or the last ``count`` + 1, if no value bounds it. The number of values below the quantile is
     Binomial(count, share), of which at most 2.5 % are left out on each side (David and Nagaraja, Order Statistics, 3rd
     edition, section 7.1).
     """
@@ -117,7 +117,7 @@ def interval_ranks(count: int, share: float) -> tuple[int, int]:
 
 
 def statistic(values: list[float]) -> Statistic:
-    """Of at least one value; the interval is mean ± t(n-1) s / sqrt(n) with the sample's standard deviation s."""
+    """Return the statistic of at least one value; the interval is mean ± t(n-1) s / sqrt(n), sample's s."""
     count = len(values)
     if not count:
         raise ValueError("no values")
@@ -134,8 +134,8 @@ def statistic(values: list[float]) -> Statistic:
 
 @dataclass(frozen=True)
 class Quantile:
-    """``value`` in the unit of the values; None where there are fewer than one value beyond it. ``low`` and ``high``
-    are an interval of at least 95 %; None where so few values do not bound it."""
+    """``value`` in the unit of the values; None if less than one value is beyond it. ``low`` and ``high`` are an
+    interval of at least 95 %; None if so few values do not bound it."""
 
     value: float | None
     low: float | None
@@ -143,7 +143,7 @@ class Quantile:
 
 
 def quantile(ordered: Sequence[float], share: float) -> Quantile:
-    """The quantile of values in order of size, 0 < ``share`` < 1, between neighbours as ``numpy.quantile`` has it."""
+    """Return the quantile of sorted values, 0 < ``share`` < 1, interpolated as by ``numpy.quantile``."""
     count = len(ordered)
     if count * min(share, 1 - share) < 1 - 1e-9 and not (count and share == 0.5):
         return Quantile(None, None, None)
@@ -153,17 +153,17 @@ def quantile(ordered: Sequence[float], share: float) -> Quantile:
     return Quantile(float(np.quantile(ordered, share)), low, high)
 
 
-ALIKE = 0.005  # ratios nearer to 1 than this print as 1
+ALIKE = 0.005  # ratios that differ less from 1 print as 1
 
 
 @dataclass(frozen=True)
 class PairedDifference:
     """``mine`` and ``other`` are the medians of both sides, ``differences`` mine - other and ``ratios`` mine / other.
 
-    ``ratios`` is None where one side of a pair alone is 0 or any is below, as an overshoot can be: such a number is
-    not a multiple of another. A pair of zeros has the ratio 1. Without a repetition in
-    common it is of the medians, and ``is_paired`` is False. What stands beside a median is its ``about_median``: the
-    least and the largest of few pairs, else the 95 % interval.
+    ``ratios`` is None if only one side of a pair is 0 or any is negative, as an overshoot can be: then neither is a
+    multiple of the other. A pair of zeros has the ratio 1. Without a repetition in common, both are of the medians, and
+    ``is_paired`` is False. The spread shown with a median is its ``about_median``: the least and the largest of few
+    pairs, else the 95 % interval.
     """
 
     mine: float
@@ -174,19 +174,19 @@ class PairedDifference:
 
     @property
     def around(self) -> Spread | None:
-        """What stands beside the ratio; None where pairs are equal or there is one alone."""
+        """The spread shown with the ratio; None if pairs are equal or there is only one."""
         return self.ratios.about_median if self.ratios else None
 
     @property
     def is_alike(self) -> bool:
-        """Whether the ratio of no pair differs from 1, or all pairs are equal."""
+        """Whether no pair's ratio differs from 1, or all pairs are equal."""
         if self.ratios is None:
             return not any(self.differences.values)
         return all(abs(each - 1) < ALIKE for each in self.ratios.values)
 
     @property
     def side(self) -> int:
-        """1 where mine is the larger beyond the spread, -1 where it is the smaller, 0 where the spread has both."""
+        """1 if mine is larger beyond the spread, -1 if it is smaller, 0 if the spread includes both."""
         if self.is_alike:
             return 0
         about = self.differences.about_median
@@ -195,7 +195,7 @@ class PairedDifference:
 
 
 def difference(mine: Mapping[int, float], other: Mapping[int, float]) -> PairedDifference | None:
-    """Of the numbers of two sides by repetition; None where one has none."""
+    """Compare two sides, each by repetition; None if one has no number."""
     if not mine or not other:
         return None
     first, second = (statistic(list(each.values())).median for each in (mine, other))

@@ -18,11 +18,11 @@ RAMP_SHARE = 0.1
 
 
 def time_to_share_s(trace: FlowTrace, capacity: FairCapacity, share: float = GOOD_SHARE) -> float | None:
-    """Start of the first RTT window in which the flow's goodput is at least ``share`` of its fair capacity.
+    """Return the start of the first RTT window in which the flow's goodput is at least ``share`` of its fair capacity.
 
-    In seconds from the flow's start; None without one. A window begins at any ACK and is as long as the RTT is then
-    (the smoothed one, at least the path's), so that it holds one flight, however bursty. It must end before the flow
-    does. One in which the path carries nothing is none.
+    In seconds from the flow's start; None without one. A window begins at any ACK and lasts the RTT of that moment (the
+    smoothed one, at least the path's), so that it contains one flight, however bursty. It must end before the flow
+    does. A window in which the path carries nothing does not count.
     """
     begin = trace.time_ns
     end = begin + trace.window_ns
@@ -36,22 +36,22 @@ def time_to_share_s(trace: FlowTrace, capacity: FairCapacity, share: float = GOO
 
 
 def blackout_s(trace: FlowTrace, capacity: FairCapacity) -> float | None:
-    """Seconds in RTT windows with goodput below :data:`BLACKOUT_SHARE` of the capacity, after the flow had got going.
+    """Return the seconds in RTT windows with goodput below :data:`BLACKOUT_SHARE` of the capacity, after the ramp.
 
-    None for a flow that never got going (:func:`silent_spans`).
+    None for a flow that never left the ramp (:func:`silent_spans`).
     """
     spans = silent_spans(trace, capacity)
     return None if spans is None else sum(end - begin for begin, end in spans) / SECOND_NS
 
 
 def silent_spans(trace: FlowTrace, capacity: FairCapacity) -> list[tuple[int, int]] | None:
-    """Begin and end (ns) of each stretch of consecutive RTT windows with goodput below :data:`BLACKOUT_SHARE` of the
-    capacity.
+    """Return begin and end (ns) of each stretch of consecutive RTT windows with goodput below :data:`BLACKOUT_SHARE` of
+    the capacity.
 
-    Windows follow one another from the first ACK to the flow's end, each as long as the RTT is at its beginning.
-    Those before the first one with :data:`RAMP_SHARE` of the capacity are the ramp and no blackout. Ten packets are
-    0.13 % of 400 Mbit/s x 240 ms, and while a flight is small against a window, one that comes early or late leaves a
-    window empty. None for a flow that never got so far.
+    Windows follow one another from the first ACK to the flow's end, each as long as the RTT at its beginning. Those
+    before the first one with :data:`RAMP_SHARE` of the capacity are the ramp and no blackout. Ten packets are 0.13 % of
+    400 Mbit/s x 240 ms, and while a flight is small compared with a window, an early or late one leaves a window empty.
+    None for a flow that never left the ramp.
     """
     if not len(trace):
         return None
@@ -74,15 +74,15 @@ def silent_spans(trace: FlowTrace, capacity: FairCapacity) -> list[tuple[int, in
 
 
 def goodput_bits_per_second(trace: FlowTrace, begin_ns: int, end_ns: int) -> float | None:
-    """Mean goodput of a flow over an interval; None if it is empty."""
+    """Return the mean goodput of a flow over an interval; None if it is empty."""
     if end_ns <= begin_ns:
         return None
     return float(trace.acked_bytes(end_ns) - trace.acked_bytes(begin_ns)) * 8 * SECOND_NS / (end_ns - begin_ns)
 
 
 def flow_goodput_bits_per_second(trace: FlowTrace, begin_ns: int, end_ns: int) -> float | None:
-    """Mean goodput of a flow over an interval. A flow of fixed size that is complete before the interval ends has it
-    until its receiver has the last byte, and with all of its bytes: size over completion time, from its start on.
+    """Return the mean goodput of a flow over an interval. For a flow of fixed size that completes in it, the interval
+    ends with the receiver's last byte and all of its bytes count: size over completion time, from its start on.
     """
     received, size = trace.received_ns, trace.flow.size_bytes
     if received is None or size is None or not begin_ns < received <= end_ns:
@@ -91,7 +91,7 @@ def flow_goodput_bits_per_second(trace: FlowTrace, begin_ns: int, end_ns: int) -
 
 
 def utilisation(traces: list[FlowTrace], capacity: FairCapacity, begin_ns: int, end_ns: int) -> float | None:
-    """Bytes acknowledged by all flows in a window over what the path can carry (goodput of a full pipe); a ratio."""
+    """Return bytes acknowledged by all flows in a window over what the path can carry (goodput of a full pipe)."""
     if end_ns <= begin_ns:
         return None
     got = sum(int(trace.acked_bytes(end_ns) - trace.acked_bytes(begin_ns)) for trace in traces)
@@ -100,13 +100,13 @@ def utilisation(traces: list[FlowTrace], capacity: FairCapacity, begin_ns: int, 
 
 
 def completion_time_s(trace: FlowTrace, size_bytes: int) -> float | None:
-    """Seconds from the start to the ACK of the last of ``size_bytes``, or None if the trace does not show it."""
+    """Return seconds from the start to the ACK of the last of ``size_bytes``, or None if the trace does not show it."""
     reached = np.flatnonzero(trace.una_after >= size_bytes) if len(trace) else np.zeros(0)
     return float(trace.time_ns[reached[0]] - trace.start_ns) / SECOND_NS if reached.size else None
 
 
 def jain_index(shares: list[float]) -> float | None:
-    """Jain, Chiu and Hawe's index (DEC-TR-301): (sum x)^2 / (n sum x^2); None for fewer than two flows or no
+    """Return Jain, Chiu and Hawe's index (DEC-TR-301): (sum x)^2 / (n sum x^2); None for fewer than two flows or no
     traffic.
     """
     squares = sum(share * share for share in shares)
@@ -116,7 +116,7 @@ def jain_index(shares: list[float]) -> float | None:
 
 
 def common_span_ns(traces: list[FlowTrace]) -> tuple[int, int] | None:
-    """The time during which all flows are active, or None."""
+    """Return the time during which all flows are active, or None."""
     begin = max(trace.start_ns for trace in traces)
     end = min(trace.stop_ns for trace in traces)
     return (begin, end) if begin < end else None

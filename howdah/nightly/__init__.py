@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nightly regression: a suite of experiments, every measure compared with a stored baseline.
+"""The nightly regression test: a suite of experiments, whose measures are compared with a stored baseline.
 
-``suite`` says what is run, ``work`` runs it, ``sheet`` is what stays of an experiment, ``baseline`` stores sheets,
-``effect`` says how large a change matters, ``significance`` whether it is one, ``comparison`` and ``night`` put both
-together; ``junit``, ``page`` and ``series`` write what is read.
+``suite`` defines what is run, ``work`` runs it, and ``sheet`` keeps the results as a baseline. ``change``,
+``comparison`` and ``significance`` compare cells, ``night`` decides on all of them, and ``output`` and ``page`` write
+the results. ``commits`` runs a suite on a range of commits; ``power`` simulates nights.
 """

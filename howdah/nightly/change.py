@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One measure of one cell in two nights: how far apart they are, how sure that is, and what follows; and what became of
-the cell: its comparisons, its state, and in words why it fails."""
+"""The change of a measure between two nights (its size, certainty and outcome), and the result of a cell: its
+comparisons, its state, and the reasons why it fails."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from howdah.nightly.significance import (
 )
 from howdah.record.model import Scalar
 
-Tested = Literal["unchanged", "regression", "improvement", "unproven"]  # what p-values decide between
+Tested = Literal["unchanged", "regression", "improvement", "unproven"]  # outcomes that p-values decide
 Outcome = Literal[Tested, "equal", "vanished", "appeared", "not repeatable", "howdah changed"]
-Pairs = Sequence[tuple[Value, Value]]  # of one measure: baseline, tonight
+Pairs = Sequence[tuple[Value, Value]]  # values of one measure: baseline, tonight
 LEAST_PAIRS = 2
 
 
 @dataclass
 class Comparison:
-    """One measure of one cell. ``p`` is None where nothing was tested; ``adjusted`` is it after Holm's correction.
+    """One measure of one cell. ``p`` is None without a test; ``adjusted`` is ``p`` after Holm's correction.
 
-    ``low`` and ``high`` are the 95 % interval of the mean difference (tonight less baseline), of few pairs their least
-    and largest difference (howdah/measure/statistics.py); None where the differences are equal.
-    ``deviation`` is the standard deviation of the paired differences. ``before`` and ``after`` are shares of the
-    repetitions, where it is compared how often something is there. ``beyond`` is true where the change is larger than
-    the least that matters. ``needed`` is, for an unproven change, the number of repetitions that would decide it.
-    ``differing`` is the number of pairs that differ, where the two nights must be equal.
+    ``low`` and ``high`` are the 95 % interval of the mean difference (tonight minus baseline), or with few pairs the
+    smallest and largest difference (howdah/measure/statistics.py); None if all differences are equal. ``deviation`` is
+    the standard deviation of the paired differences. ``before`` and ``after`` are shares of the repetitions, if the
+    comparison is of how often something occurs. ``beyond``: the change is larger than the smallest that matters.
+    ``needed`` is the number of repetitions that would decide an unproven change. ``differing`` is the number of pairs
+    that differ, if the two nights must be equal.
     """
 
     metric: str
@@ -72,11 +72,11 @@ class Comparison:
 
     @property
     def spread_words(self) -> str:
-        """What ``low`` and ``high`` are."""
+        """A label for ``low`` and ``high``."""
         return f"{self.pairs} pairs" if self.pairs < FEW else "95 %"
 
     def settle(self, adjusted: float, alpha: float) -> None:
-        """The outcome, when the p-values of its whole family are known. May be called again with others."""
+        """Decide the outcome from the p-value corrected within its family. May be called again with another one."""
         self.adjusted = adjusted
         if self.outcome not in get_args(Tested):
             return
@@ -86,7 +86,7 @@ class Comparison:
             self.outcome = "unproven" if self.beyond else "unchanged"
 
     def estimate(self, alpha: float, tests: int) -> None:
-        """How many repetitions would decide it among so many ``tests``, if it is unproven."""
+        """Estimate how many repetitions would decide an unproven change among this many ``tests``."""
         if self.outcome != "unproven":
             return
         if self.before is not None and self.after is not None:
@@ -96,7 +96,7 @@ class Comparison:
 
 
 def change_text(each: Comparison) -> str:
-    """``retransmitted_packets of flow 1: 12 to 907 packets, +895 (95 %: +880 to +910), p = 0.001 corrected``; of few
+    """``retransmitted_packets of flow 1: 12 to 907 packets, +895 (95 %: +880 to +910), p = 0.001 corrected``; with few
     pairs ``(3 pairs: +880 to +910)``."""
     sure = f", p = {each.adjusted:.2g} corrected" if each.adjusted is not None else ""
     if each.outcome == "unproven":
@@ -115,16 +115,17 @@ def change_text(each: Comparison) -> str:
 
 
 def _digits(value: float, sign: str = "") -> str:
-    """Four significant digits in ASCII, without an exponent: ``1823000``."""
+    """Format a number with four significant digits in ASCII, without an exponent: ``1823000``."""
     text = f"{value:{sign}.4g}"
     return f"{float(text):{sign}.12f}".rstrip("0").rstrip(".") if "e" in text else text
 
 
 def compare_measure(name: str, unit: str, values: Pairs) -> list[Comparison]:
-    """Compare a measure between two kernels: none to two comparisons, whose outcome takes the p-values of all cells.
+    """Compare a measure between two kernels: none to two comparisons, whose outcome depends on the p-values of all
+    cells.
 
-    A measure that is missing in some of the repetitions is compared twice: how often it is there, and its value in the
-    repetitions in which both nights have it.
+    A measure that some repetitions lack is compared twice: how often it exists, and its value in the repetitions in
+    which both nights have it.
     """
     metric, _, flow = name.partition("@")
     had, has = (sum(pair[side] is not None for pair in values) for side in (0, 1))
@@ -138,9 +139,9 @@ def compare_measure(name: str, unit: str, values: Pairs) -> list[Comparison]:
 
 
 def compare_exactly(name: str, unit: str, values: Pairs, otherwise: Outcome) -> list[Comparison]:
-    """Compare a measure between nights that must be equal in every repetition: none or one comparison, not tested.
+    """Compare a measure between nights that must be equal in every repetition: none or one comparison, without a test.
 
-    Its outcome is ``otherwise`` where any value differs, or is there in one night alone.
+    Its outcome is ``otherwise`` if any value differs or exists in one night only.
     """
     metric, _, flow = name.partition("@")
     had, has = (sum(pair[side] is not None for pair in values) for side in (0, 1))
@@ -159,7 +160,7 @@ def compare_exactly(name: str, unit: str, values: Pairs, otherwise: Outcome) -> 
 
 
 def _presence(found: Comparison, had: int, has: int) -> Comparison:
-    """A measure that is there less, or more, often: a flow that does not leave slow start any more has no exit."""
+    """Compare how often a measure exists: a flow that no longer leaves slow start has no exit."""
     found.baseline, found.tonight = f"in {had} of {found.pairs}", f"in {has} of {found.pairs}"
     if not is_better_absent(found.metric):
         if not has and 2 * had >= found.pairs:
@@ -187,8 +188,8 @@ def _described(found: Comparison, both: list[tuple[float | str, float | str]]) -
 
 
 def _texts(found: Comparison, both: list[tuple[str, str]]) -> Comparison:
-    """How often the text is there whose share has changed most; from one text to another is neither better nor worse,
-    and nobody meant it. Of more than two texts, the p-value is corrected for the choice (Bonferroni)."""
+    """Compare how often the text occurs whose share has changed most. A change of text is neither better nor worse, but
+    unintended. With more than two texts, the p-value is corrected for the choice (Bonferroni)."""
     before, after = (Counter(pair[side] for pair in both) for side in (0, 1))
     found.baseline, found.tonight = _listed(before), _listed(after)
     texts = sorted(before | after)
@@ -229,24 +230,24 @@ def _numbers(found: Comparison, both: list[tuple[float, float]]) -> Comparison:
 
 
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f]+")
-_NAMED = 6  # of many measures, in a line
+_NAMED = 6  # most measures named in one line
 
-Failing = Literal["regression", "not repeatable", "howdah changed", "cannot tell"]  # whatever a night is asked
+Failing = Literal["regression", "not repeatable", "howdah changed", "cannot tell"]  # with any option of the night
 State = Literal[Failing, "unproven", "not built", "improvement", "unchanged", "equal", "new", "gone"]
-FAILING: tuple[Failing, ...] = get_args(Failing)  # Night.fails has the others
-LABELS = {"unproven": "changed, too few repetitions"}  # of other states it is the state
+FAILING: tuple[Failing, ...] = get_args(Failing)  # Night.fails decides about other states
+LABELS = {"unproven": "changed, too few repetitions"}  # other states are their own labels
 
 
 def label(state: str) -> str:
-    """What a reader sees of a state, or of a comparison's outcome."""
+    """The label of a state, or of a comparison's outcome, for readers."""
     return LABELS.get(state, state)
 
 
 @dataclass
 class CellResult:
-    """``broken`` are runs that counted in the baseline and do not tonight; ``untold`` says why nothing can be said of
-    the cell; ``notes`` fail nothing. ``pairs`` are repetitions that count in both nights; ``wall_s`` is
-    what tonight's runs took to make, whenever that was."""
+    """A cell's result. ``broken`` are runs that counted in the baseline but not tonight; ``untold`` says why the cell
+    cannot be judged; ``notes`` fail nothing. ``pairs`` are repetitions that count in both nights; ``wall_s`` is the
+    wall time that tonight's runs took, whenever they were made."""
 
     experiment: str
     slug: str
@@ -276,7 +277,7 @@ class CellResult:
 
     @property
     def regressions(self) -> list[str]:
-        """What is proven to be worse, in words."""
+        """Descriptions of everything that is proven to be worse."""
         found = []
         if self.problem is not None and self.was_built:
             found.append(f"cannot be run: {self.problem}")
@@ -287,23 +288,23 @@ class CellResult:
 
     @property
     def differences(self) -> list[str]:
-        """What differs though kernel and plan are the same and time is virtual, in words."""
+        """Descriptions of differences despite the same kernel and plan in virtual time."""
         found = [f"not repeatable: {change_text(each)}" for each in self.of("not repeatable")]
         return found + [f"howdah changed: {change_text(each)}" for each in self.of("howdah changed")]
 
     @property
     def unproven(self) -> list[str]:
-        """Changes of primary measures that matter if they are real, in words."""
+        """Descriptions of primary measures' changes that matter if they are real."""
         return [change_text(each) for each in self.of("unproven") if each.is_primary]
 
     @property
     def reasons(self) -> list[str]:
-        """Everything that speaks against the cell, the surest first; empty if nothing does."""
+        """Everything that counts against the cell, the most certain first; empty if nothing does."""
         return [*self.regressions, *self.differences, *self.unproven, *([self.untold] if self.untold else [])]
 
     @property
     def hints(self) -> list[str]:
-        """What the page reports and fails nothing, in words."""
+        """Descriptions of what the page reports although it fails nothing."""
         found = [f"better: {change_text(each)}" for each in self.of("improvement")]
         others = [each.name for each in self.of("unproven") if not each.is_primary]
         if others:
@@ -336,5 +337,5 @@ class CellResult:
 
 
 def one_line(text: str) -> str:
-    """Without line ends and what a terminal takes for a command."""
+    """Replace line ends and terminal control characters by spaces."""
     return _NOT_TEXT.sub(" ", text)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite on every commit of a range: each is built in one build tree, run, and compared with another.
+"""A suite on every commit of a range: each commit is built in one build tree, run, and compared with another commit.
 
-All commits of a range are one night: its correction counts every comparison of every commit, so that the chance of a
-false alarm is that of a night, however long the range is.
+All commits of a range are one night: its correction counts the comparisons of all commits, so a long range has no more
+false alarms than one night.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHORT = 12
 
 @dataclass(frozen=True)
 class Commit:
-    """``subject`` is the first line of its message."""
+    """A commit; ``subject`` is the first line of its message."""
 
     hash: str
     subject: str
@@ -52,7 +52,7 @@ class Commit:
 
 @dataclass
 class CommitSpan:
-    """The range that a night compares. ``bases`` are the commits that each was compared with, by its hash."""
+    """The range that a night compares. ``bases`` are the commits that each was compared with, by hash."""
 
     tree: Path
     start: Commit
@@ -68,7 +68,7 @@ class CommitSpan:
         return f"{what}, in {self.tree}"
 
     def words(self, experiment: str) -> list[str]:
-        """Options of ``howdah nightly`` that compare one commit's experiment again."""
+        """Options of ``howdah nightly`` that repeat the comparison of one commit's experiment."""
         commit = self.experiments[experiment]
         base = self.bases.get(commit.hash, self.start)
         return ["--tree", str(self.tree), "--range", f"{base.short}..{commit.short}", "--against", "start"]
@@ -77,7 +77,7 @@ class CommitSpan:
         return shlex.join(["git", "-C", str(self.tree), "show", "--stat", self.experiments[experiment].short])
 
     def settle(self, night: Night) -> None:
-        """What became of each commit, when the night is settled: the words of ``git bisect``."""
+        """Set each commit's state, in the words of ``git bisect``, once the night is decided."""
         for commit in self.commits:
             cells = [cell for cell in night.cells if self.experiments[cell.experiment] == commit]
             unknown = all(cell.problem is not None or cell.state == "cannot tell" for cell in cells)
@@ -89,7 +89,7 @@ class CommitSpan:
         return next((commit for commit in self.commits if self.states.get(commit.hash) == "bad"), None)
 
     def bisect_log(self) -> str:
-        """What ``git bisect replay`` reads: all that is known up to the first commit that fails."""
+        """Input for ``git bisect replay``: all results up to the first commit that fails."""
         bad = self.first_bad
         lines = ["git bisect start"]
         if bad is None:
@@ -102,7 +102,7 @@ class CommitSpan:
         return "\n".join(lines) + "\n"
 
     def text(self) -> str:
-        """A line a commit, the oldest first."""
+        """One line a commit, the oldest first."""
         signs = {"good": "✓", "bad": "✕", "skip": "?"}
         lines = [f"{signs[self.states[each.hash]]} {each.label}" for each in self.commits]
         if self.first_bad is not None:
@@ -120,7 +120,7 @@ class CommitSpan:
 
 
 class Range:
-    """The commits of a tree's repository, in a work tree of their own in the cache; the user's is not touched."""
+    """The commits of a tree's repository, in a separate work tree in the cache; the user's tree is not touched."""
 
     def __init__(self, tree: Path, cache: Cache | None = None) -> None:
         self.cache = cache or Cache()
@@ -128,12 +128,12 @@ class Range:
         repository = find_repository(tree)
         self.directory = self.cache.path("commits", content_key(str(repository)))
         self.worktree = Worktree(repository, self.directory / "tree")
-        self._asked = Worktree(tree, tree)  # in which HEAD is what the person has checked out
+        self._asked = Worktree(tree, tree)  # resolves HEAD as the user's checkout
 
     def span(self, revisions: str | None, last: int | None, against: Against) -> CommitSpan:
-        """The commits of ``A..B``, or the newest ``last`` of what is checked out; merges by their first parent.
+        """Return the commits of ``A..B``, or the newest ``last`` of the checked-out branch, along first parents.
 
-        Raises HowdahError where it has none.
+        Raises HowdahError for a range without commits.
         """
         if revisions is None:
             revisions = f"HEAD~{last}..HEAD"
@@ -152,9 +152,10 @@ class Range:
 
     @contextmanager
     def opened(self, start: Commit) -> Iterator[None]:
-        """Hold the work tree, made if need be. It is removed at the end; built kernels stay in the cache.
+        """Lock the work tree for the block, made if necessary. It is removed at the end; built kernels stay in the
+        cache.
 
-        The build tree stays too, so that the next range compiles what differs from the last commit of this one.
+        The build tree stays too, so the next range compiles only differences from this one's last commit.
         """
         taken = HowdahError("another howdah is working on a range of this repository", where=str(self.tree))
         with hold_alone(self.directory, taken):
@@ -167,7 +168,7 @@ class Range:
 
 
 def expanded(suite: Suite, span: CommitSpan, worktree: Path) -> dict[str, list[SuiteExperiment]]:
-    """The suite's items on each commit, by hash, the start's first; kernels that the suite names are left out."""
+    """Return the suite's items on each commit, by hash, the start's first; the suite's own kernels are left out."""
     items = {one.item: one for one in suite.series}
     found = {}
     for commit in [span.start, *span.commits]:
@@ -189,7 +190,7 @@ def compare_commits(
     display: Display,
     executor: Executor | None = None,
 ) -> None:
-    """Build and run every commit, the oldest first, and put the cells of all into the night, which is not settled.
+    """Build and run every commit, the oldest first, and add all cells to the night, which remains undecided.
 
     ``wanted`` has the cells of each item. A commit that does not build, or whose runs fail, does not stop the others.
     """
@@ -197,7 +198,7 @@ def compare_commits(
     series = expanded(night.suite, span, tree)
     night.suite = dataclasses.replace(night.suite, series=[one for each in series.values() for one in each])
     images: dict[str, tuple[Commit, MadeSheets]] = {}
-    last: dict[str, tuple[Commit, NightSheet]] = {}  # by item: the last commit of which something is known
+    last: dict[str, tuple[Commit, NightSheet]] = {}  # by item: the last commit with a result
     with commits.opened(span.start):
         for commit in [span.start, *span.commits]:
             display.say(commit.label)
@@ -210,7 +211,7 @@ def compare_commits(
                 display.say(f"  ✕ {kernel.why}")
                 made = _unbuilt(of_commit, kernel.why, time.monotonic() - begun)
             elif (image := f"{kernel.image_sha256} {kernel.interface}") in images:
-                display.say(f"  the kernel is that of {images[image][0].short}: nothing to run")
+                display.say(f"  same kernel as {images[image][0].short}: nothing to run")
                 made = images[image][1]
             else:
                 names: Wanted = {one.name: wanted[one.item] for one in of_commit}
@@ -229,11 +230,11 @@ def compare_commits(
                 is_told = sheet.problem is None
                 if is_told and (one.item not in last or span.against == "previous"):
                     last[one.item] = commit, sheet
-        display.build("take the work tree away", 0, 0)  # minutes, where other work reads and writes
+        display.build("remove the work tree", 0, 0)  # takes minutes on a busy disk
 
 
 def _unbuilt(series: list[SuiteExperiment], why: str, took_s: float) -> MadeSheets:
-    """What is known of a commit without a kernel: nothing was run, and each item has the same to say."""
+    """Return the sheets of a commit without a kernel: nothing was run, and each item has the same problem."""
     made = MadeSheets()
     for one in series:
         made.sheets[one.name] = empty_sheet(one, why)
@@ -242,7 +243,7 @@ def _unbuilt(series: list[SuiteExperiment], why: str, took_s: float) -> MadeShee
 
 
 def _name_the_tree(sheet: NightSheet, tree: Path) -> None:
-    """What went wrong names files of the repository, not of the work tree, which goes away."""
+    """Make messages name files of the repository instead of the temporary work tree."""
     sheet.problem = within(tree, sheet.problem) if sheet.problem is not None else None
     for cell in sheet.cells.values():
         for each in cell.repetitions.values():
@@ -268,7 +269,7 @@ def _compare(
 
 
 def check_engine(suite: Suite) -> None:
-    """Raise HowdahError for a suite that another engine runs: commits are built for this one alone."""
+    """Raise HowdahError if the suite uses another engine than the one for which commits are built."""
     for one in suite.series:
         engines = {point.scenario.engine for point in one.profile.points}
         if engines - {DEFAULT_ENGINE}:

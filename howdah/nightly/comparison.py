@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cell of tonight against the same cell of the baseline, measure by measure, in pairs of equal repetitions; and
-claims as cells of a night, each judged over all runs of its experiment."""
+"""Compares tonight's cells with the baseline's, measure by measure, in pairs of the same repetition; and claims as
+cells, each judged over all runs of its experiment."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Pair = tuple[Repetition, Repetition]  # baseline, tonight
 def compare_sheets(
     baseline: NightSheet | None, tonight: NightSheet, slugs: list[str], measures: Measures | None = None
 ) -> list[CellResult]:
-    """The cells that the suite asks of an experiment.
+    """Return the results of the suite's cells of an experiment.
 
-    Comparisons have no outcome yet where they have a p-value: that takes those of all cells.
+    Comparisons with a p-value have no outcome yet, because it depends on all cells' p-values.
     """
     found = []
     of_baseline = baseline.cells if baseline is not None else {}
@@ -47,7 +47,7 @@ def compare_sheets(
 
 
 def gone_cells(baseline: NightSheet, slugs: list[str]) -> list[CellResult]:
-    """Cells of the baseline that the suite does not ask for any more."""
+    """Cells of the baseline that are no longer in the suite."""
     return [
         CellResult(
             *(baseline.experiment, slug, baseline.item, baseline.kernel, cell.algorithm, cell.receiver, cell.axes),
@@ -81,7 +81,7 @@ def _compare_cell(
     ]
     result.pairs = len(pairs)
     if after is None or len(pairs) < LEAST_PAIRS:
-        result.untold = f"only {len(pairs)} repetitions are in both nights with the same seed: nothing to compare"
+        result.untold = f"only {len(pairs)} repetitions are in both nights with the same seed: too few to compare"
         return
     relation = relate(before, after, pairs)
     result.notes += relation.notes
@@ -91,18 +91,18 @@ def _compare_cell(
 
 @dataclass(frozen=True)
 class Relation:
-    """How two nights of a cell are related. ``otherwise`` is what a difference means where there must be none, None
-    where another kernel or plan, or time that is not simulated, may make one."""
+    """How two nights of a cell are related. ``otherwise`` is the meaning of a difference if there must be none; None if
+    another kernel, another plan or real time may cause differences."""
 
     otherwise: Outcome | None
     notes: list[str]
 
 
 def relate(before: CellSheet, after: CellSheet, pairs: list[Pair]) -> Relation:
-    """Compare what the runs were made of.
+    """Compare what produced the runs.
 
-    Runs of the same key, on a virtual clock, have equal tables. Runs of the same plan in the same guest differ only
-    where howdah's own code in that guest does, and measures of equal tables only where the analysis does.
+    Runs with the same key, on a virtual clock, have equal tables. Runs of the same plan in the same guest differ only
+    if howdah's code in that guest does, and measures of equal tables differ only if the analysis does.
     """
     then, now = before.origin, after.origin
     same_key = all(left.key and left.key == right.key for left, right in pairs)
@@ -113,7 +113,7 @@ def relate(before: CellSheet, after: CellSheet, pairs: list[Pair]) -> Relation:
     notes = []
     if changed:
         what = " and ".join(changed)
-        notes.append(f"howdah itself has changed since the baseline ({what}): a difference may be its own")
+        notes.append(f"howdah itself has changed since the baseline ({what}): it may be the cause of differences")
     if any(left.plan and right.plan and left.plan != right.plan for left, right in pairs):
         notes.append("the plan differs from the baseline's: it was run with other settings")
     is_virtual = then.virtual_clock and now.virtual_clock
@@ -142,12 +142,12 @@ def _compare(
     return found
 
 
-# From the worst. What differs fails, but passes with what the kernel does otherwise undone. Others tell nothing.
+# Verdicts from the worst to the best; others cannot be ranked. DIFFERS passes once a known kernel change is undone.
 _ORDER = (FAIL, DEPENDS, DIFFERS, IMPLEMENTED, PASS)
 
 
 def read_claims(series: SuiteExperiment, directory: Path) -> NightSheet:
-    """The sheet of an experiment whose claims are asked for. Raises HowdahError where they cannot be judged."""
+    """Return the sheet of an experiment whose claims are compared. Raises HowdahError if they cannot be judged."""
     judged = judged_claims(directory)
     if judged is None:
         raise HowdahError("the profile of this experiment makes no claims", where=str(directory))
@@ -167,13 +167,13 @@ def read_claims(series: SuiteExperiment, directory: Path) -> NightSheet:
 
 
 def compare_claims(before: NightSheet | None, after: NightSheet, wanted: Sequence[str]) -> list[CellResult]:
-    """A cell for each claim that is asked for."""
+    """Return a cell for each claim in ``wanted``."""
     then = before.claims if before is not None else {}
     return [_compare_claim(before, after, name, then.get(name)) for name in wanted]
 
 
 def gone_claims(baseline: NightSheet, asked: Sequence[str]) -> list[CellResult]:
-    """Claims of the baseline that the suite does not ask for any more."""
+    """Claims of the baseline that are no longer in the suite."""
     return [_cell(baseline, name, is_gone=True) for name in baseline.claims if name not in asked]
 
 

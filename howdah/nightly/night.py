@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A night: all cells, all comparisons, one correction for their number, and what it says as JSON and as text."""
+"""A night: all cells and comparisons, one correction for their number, and its report as JSON and as text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from howdah.record.run import HostMachine, Software
 from howdah.report.results import read_shown
 
 FORMAT = 2
-_FAMILIES = ((True, PRIMARY_ALPHA), (False, OTHER_ALPHA))  # whether of primary measures, and its part of ALPHA
-_MOST_SHOWN = 8  # reasons of one cell on the terminal; night.json has all
+_FAMILIES = ((True, PRIMARY_ALPHA), (False, OTHER_ALPHA))  # is primary, and the family's part of ALPHA
+_MOST_SHOWN = 8  # most reasons of a cell on the terminal; night.json has all
 
 
 class NightCommit(FilePart):
@@ -89,7 +89,7 @@ class NightFile(FilePart):
     states: dict[str, int]
     problems: list[str]
     cells: list[NightCell]
-    range: NightRange | None = Field(default=None, description="of a night over a range of commits")
+    range: NightRange | None = Field(default=None, description="only of a night over a range of commits")
 
 
 class NightSpan(Protocol):
@@ -97,23 +97,23 @@ class NightSpan(Protocol):
 
     @property
     def baseline(self) -> str:
-        """What each commit is compared with, in words."""
+        """A description of the commit that each is compared with."""
 
     def words(self, experiment: str) -> list[str]:
-        """Options of ``howdah nightly`` that compare one commit's experiment again."""
+        """Options of ``howdah nightly`` that repeat the comparison of one commit's experiment."""
 
     def look(self, experiment: str) -> str:
         """The command that shows the commit."""
 
     def file(self) -> NightRange:
-        """The commits, what became of each, and which is the first that fails."""
+        """The commits with their states, and the first that fails."""
 
 
 @dataclass
 class Night:
-    """``problems`` are what went wrong beside the cells. With ``allow_unproven`` a change that too few repetitions show
-    fails nothing; with ``require_baseline`` a cell without a baseline fails. ``span`` is what a range of commits
-    compares, None for an ordinary night."""
+    """A night. ``problems`` are failures outside the cells. With ``allow_unproven`` a change that is not proven fails
+    nothing; with ``require_baseline`` a cell without a baseline fails. ``span`` is the compared range of commits, None
+    for an ordinary night."""
 
     suite: Suite
     started: str
@@ -130,7 +130,7 @@ class Night:
     span: NightSpan | None = None
 
     def settle(self) -> None:
-        """Decide everything that takes all cells of the night, and estimate what unproven changes would need."""
+        """Decide all cells, and estimate how many repetitions unproven changes would need."""
         self.decide()
         for is_primary, alpha in _FAMILIES:
             family = self._family(is_primary)
@@ -138,11 +138,11 @@ class Night:
                 each.estimate(alpha, len(family))
 
     def decide(self) -> None:
-        """Correct the p-values of the night and give every comparison its outcome; find the cells that tell nothing.
+        """Correct the p-values, give every comparison its outcome, and find the cells that cannot be judged.
 
-        Primary measures are one family and all others another, each corrected by itself (Holm) at its part of ALPHA. So
-        the two together raise a false alarm with a chance of ALPHA at most, and many other measures do not take from
-        the primary ones what few repetitions can prove.
+        Primary measures are one family and all others another; each is corrected separately (Holm) at its part of
+        ALPHA. Together they raise a false alarm with a chance of at most ALPHA, and the many other measures do not
+        weaken what few repetitions can prove about the primary ones.
         """
         for is_primary, alpha in _FAMILIES:
             family = self._family(is_primary)
@@ -171,7 +171,7 @@ class Night:
 
     @property
     def compared_nothing(self) -> bool:
-        """Whether no cell was compared with anything: a first night, or one on which no kernel builds."""
+        """Whether no cell had anything to compare with: on the first night, or if no kernel builds."""
         return not any(
             cell.comparisons or cell.broken or cell.untold or (cell.problem is not None and cell.was_built)
             for cell in self.cells
@@ -190,21 +190,21 @@ class Night:
 
     @property
     def lacks_only_baselines(self) -> bool:
-        """Whether all that fails is that there is nothing to compare with."""
+        """Whether cells fail only because they have nothing to compare with."""
         return bool(self.failing) and all(cell.state in ("new", "not built", "gone") for cell in self.failing)
 
     def reasons(self, cell: CellResult) -> list[str]:
-        """Why a cell fails, in words; empty if it does not."""
+        """Descriptions of why a cell fails; empty if it does not."""
         if not self.fails(cell):
             return []
         if cell.state == "new":
-            return ["there is no baseline of it: howdah nightly --accept stores one"]
+            return ["it has no baseline: howdah nightly --accept stores one"]
         if cell.state == "not built":
-            return [f"cannot be run, nor could the baseline: {cell.problem}"]
+            return [f"cannot be run, and neither could the baseline: {cell.problem}"]
         return cell.reasons or ["no cell of the night was compared with anything"]
 
     def hints(self, cell: CellResult) -> list[str]:
-        """What is reported of a cell and fails nothing, in words."""
+        """Descriptions of what is reported about a cell although it fails nothing."""
         return [*(cell.reasons if not self.fails(cell) else []), *cell.hints]
 
     @property
@@ -212,7 +212,7 @@ class Night:
         return Counter(cell.state for cell in self.cells)
 
     def command(self, cell: CellResult) -> str:
-        """The command that makes the cell's runs again and compares them with this baseline."""
+        """The command that repeats the cell's runs and compares them with this baseline."""
         words = ["howdah", "nightly", *self.suite.words]
         if self.span is not None:
             words += [*self.span.words(cell.experiment), "--only", f"{cell.item}/{cell.slug}", "--again"]
@@ -227,7 +227,8 @@ class Night:
         return str(self.baseline) if self.span is None else self.span.baseline
 
     def look(self, cell: CellResult) -> str:
-        """The command that runs the cell's experiment by itself, with a report; of a commit, that which shows it."""
+        """The command that runs the cell's experiment alone, with a report; for a range, the command that shows the
+        commit."""
         if self.span is not None:
             return self.span.look(cell.experiment)
         series = next((one for one in self.suite.series if one.name == cell.experiment), None)
@@ -261,7 +262,7 @@ class Night:
         )
 
     def text(self) -> str:
-        """What a person reads in the morning: what failed and how to see it again, what got better, and the counts."""
+        """The summary for a terminal: failures and how to repeat them, improvements, and counts."""
         lines = []
         failing = self.failing
         for cell in failing:
@@ -277,7 +278,7 @@ class Night:
             if better and cell not in failing:
                 lines.append(f"↑ {cell.id}")
             if cell.state == "not built" and cell not in failing:
-                lines.append(f"? {cell.id}  cannot be run, nor could the baseline: {cell.problem}")
+                lines.append(f"? {cell.id}  cannot be run, and neither could the baseline: {cell.problem}")
             hints = self.hints(cell)
             lines += [f"  {cell.id}: {hint}" for hint in hints[:_MOST_SHOWN]]
             if len(hints) > _MOST_SHOWN:
@@ -289,21 +290,21 @@ class Night:
         lines.append(
             f"{self.suite.name}: {counted(len(self.cells), 'cell')} ({counts}), "
             f"{self.primary_tests} primary comparisons and {self.tests - self.primary_tests} others; "
-            f"{self.runs_made} runs made, {self.runs_found} there already"
+            f"{self.runs_made} runs made, {self.runs_found} reused"
         )
         return "\n".join(lines) + "\n"
 
 
 def _untold(cell: CellResult, tests: int) -> str | None:
-    """Why the comparisons of a cell could not have shown a change of a primary measure among so many ``tests``; None
-    where they could."""
+    """Why a cell's comparisons could not have proven any change of a primary measure among this many ``tests``; None if
+    they could."""
     if cell.is_new or cell.is_gone or cell.problem is not None:
         return None
     if cell.comparisons and all(each.outcome == "equal" for each in cell.comparisons):
-        return None  # to the last bit: there is nothing that more repetitions could tell
+        return None  # all bits are equal, so more repetitions would show nothing
     primary = [each for each in cell.comparisons if each.is_primary]
     if not primary:
-        return "it has none of the primary measures: name some that it has with primary:"
+        return "it has none of the primary measures: list measures that it has under primary:"
     if all(each.outcome == "equal" for each in primary) or can_prove(tests, cell.pairs, PRIMARY_ALPHA):
         return None
     return (
@@ -313,7 +314,7 @@ def _untold(cell: CellResult, tests: int) -> str | None:
 
 
 def largest(comparisons: list[Comparison]) -> list[Comparison]:
-    """Those that a page shows first: the surest, then the largest beside its margin."""
+    """Return the comparisons in the page's order: the most certain first, then the largest relative to the margin."""
 
     def key(each: Comparison) -> tuple[float, float]:
         beside = abs(each.difference or 0.0) / each.margin if each.margin else 0.0
@@ -323,7 +324,7 @@ def largest(comparisons: list[Comparison]) -> list[Comparison]:
 
 
 def settings(night: Night) -> dict[str, str]:
-    """By experiment: the kernel that it asks for and that ran, and the paths of its runs."""
+    """Return a line for each experiment: the requested and the actual kernels, and the paths of its runs."""
     found = {}
     for experiment, kernel in sorted({cell.experiment: cell.kernel for cell in night.cells}.items()):
         words, path = [kernel], night.runs / experiment
@@ -331,7 +332,7 @@ def settings(night: Night) -> dict[str, str]:
             try:
                 runs = [run for run in read_shown(path).runs if run.plan]
             except HowdahError:
-                runs = []  # the problems have it
+                runs = []  # night.problems reports it
             words += sorted({run.kernel for run in runs} - {kernel})
             points: dict[str, list[PlannedPath]] = {}
             for run in runs:

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The directory that a night leaves: page, JUnit, KTAP, mail, samples for Prometheus, and all of it as JSON.
+"""The output directory of a night: page, JUnit, KTAP, mail, samples for Prometheus, and night.json.
 
-JUnit's XML and KTAP of Linux (Documentation/dev-tools/ktap.rst) are as test harnesses read them: a subtest an
-experiment, a case a cell. What a case took is a diagnostic line of KTAP, which has no field for it.
-
-The mail has a subject, a line for each regression, and of the experiments of cells that fail what was found, and B − A
-at each point. Then come the table of cells with a summary as of ``git diff --stat``, kernels and paths, and how to see
-it again. Its lines are in order of their names and hold no times, so that ``git diff`` of two nights shows what has
-changed.
+JUnit XML and KTAP (Linux' Documentation/dev-tools/ktap.rst) have a subtest for each experiment and a case for each
+cell. KTAP has no field for a case's duration, so it is a diagnostic line. The mail has a subject, a line for each
+regression, and for experiments with failing cells the findings and B − A at each point. Then come the table of cells
+with a summary like that of ``git diff --stat``, kernels and paths, and the commands that repeat them. Its lines are
+sorted by name and have no times, so that ``git diff`` of two nights shows what changed.
 """
 
 from __future__ import annotations
@@ -35,18 +33,18 @@ from howdah.publish.openmetrics import openmetrics
 from howdah.record.directory import write_json
 from howdah.report.difference import difference_text
 from howdah.report.ending import results
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.results import read_shown
 from howdah.report.source import TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 from howdah.report.table import Table
 
-RANGES = ".ranges"  # not below SUFFIX: commits of one evening are no series of nights
+RANGES = ".ranges"  # separate from SUFFIX: a range of commits is not a series of nights
 BISECT_LOG = "bisect.log"
 
 
 def write_night(night: Night) -> Path:
-    """The night's directory, whole or not there, and a link ``latest`` to it. Raises HowdahError."""
+    """Write the night's directory, whole or not at all, and a link ``latest`` to it. Raises HowdahError."""
     root = night.runs / f"{night.suite.name}{SUFFIX if night.span is None else RANGES}"
     name = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
     place, partial = root / name, root / f".partial-{name}"
@@ -73,7 +71,7 @@ def write_night(night: Night) -> Path:
 
 
 def write_copies(night: Night, ktap_file: Path | None, mail_file: Path | None) -> None:
-    """KTAP and mail where a person wants them; ``-`` is standard output. Raises HowdahError."""
+    """Write KTAP and mail to the given files; ``-`` is standard output. Raises HowdahError."""
     for file, text in ((ktap_file, ktap(night)), (mail_file, mail(night))):
         if file is None:
             continue
@@ -88,8 +86,9 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(night: Night) -> str:
-    """One document. What fails is a *failure*, or an *error* where a kernel or runs cannot be had or nothing could be
-    decided; what has nothing to be compared with, and need not have, is *skipped*. Times are those of the runs."""
+    """Return a JUnit document. A failing cell is a *failure*, or an *error* if it lacks a kernel or runs or could not
+    be decided; a cell without anything to compare with is *skipped* unless it must have it. Times are those of the
+    runs."""
     root = ET.Element("testsuites", name=f"howdah {night.suite.name}")
     for experiment, cells in groupby(night.cells, key=lambda cell: cell.experiment):
         root.append(_suite(night, experiment, list(cells)))
@@ -126,25 +125,25 @@ def _suite(night: Night, experiment: str, cells: list[CellResult]) -> ET.Element
 
 
 def _result(night: Night, cell: CellResult) -> tuple[str, str, str]:
-    """Kind of the element (empty where the cell passes), message and text."""
+    """Return the element's kind (empty if the cell passes), message and text."""
     reasons = night.reasons(cell)
     if reasons:
-        text = "\n".join([*reasons, "", f"again: {night.command(cell)}", f"by itself: {night.look(cell)}"])
+        text = "\n".join([*reasons, "", f"again: {night.command(cell)}", f"alone: {night.look(cell)}"])
         nothing_to_see = cell.problem is not None or cell.state in ("new", "gone", "cannot tell")
         kind = "error" if nothing_to_see or len(cell.broken) == len(reasons) else "failure"
         more = f" (and {len(reasons) - 1} more)" if reasons[1:] else ""
         return kind, f"{label(cell.state)}: {reasons[0]}{more}", text
     if cell.state == "not built":
-        return "skipped", f"cannot be run, nor could the baseline: {cell.problem}", ""
+        return "skipped", f"cannot be run, and neither could the baseline: {cell.problem}", ""
     if cell.state == "new":
-        return "skipped", "there is no baseline of it: howdah nightly --accept", ""
+        return "skipped", "it has no baseline: howdah nightly --accept stores one", ""
     if cell.state == "gone":
         return "skipped", "the baseline has it, the suite does not", ""
     return "", "", ""
 
 
 def _clean(text: str) -> str:
-    """Without the characters that XML has no way to write, such as those of a console's colours."""
+    """Remove characters that XML cannot represent, such as those of a console's colours."""
     return _NOT_XML.sub("", text)
 
 
@@ -152,7 +151,7 @@ _INDENT = "  "
 
 
 def ktap(night: Night) -> str:
-    """One document. A case that has nothing to be compared with, and need not have, is skipped."""
+    """Return a KTAP document. A case without anything to compare with is skipped unless it must have it."""
     groups = [(name, list(cells)) for name, cells in groupby(night.cells, key=lambda cell: cell.experiment)]
     lines = ["KTAP version 1", f"1..{len(groups)}"]
     ran_on = settings(night)
@@ -177,14 +176,14 @@ def _subtest(night: Night, experiment: str, cells: list[CellResult], ran_on: str
 
 
 def _skipped(night: Night, cells: list[CellResult]) -> str:
-    """The directive of what was not compared; empty where something was, or where it fails."""
+    """The SKIP directive of cells that were not compared; empty if one was compared or fails."""
     if any(night.fails(cell) or cell.state not in ("not built", "new", "gone") for cell in cells):
         return ""
     return f" # SKIP {', '.join(dict.fromkeys(label(cell.state) for cell in cells))}"
 
 
 def _name(text: str) -> str:
-    """Without ``#``, which would begin a directive."""
+    """Replace ``#``, which would begin a directive."""
     return one_line(text).replace("#", "_").strip() or "unnamed"
 
 
@@ -192,11 +191,11 @@ _WORSE: tuple[Outcome, ...] = ("regression", "vanished", "not repeatable", "howd
 _TOLD: tuple[Outcome, ...] = (*_WORSE, "unproven")
 _BETTER: tuple[Outcome, ...] = ("improvement",)
 _SIGNS = (("-", "worse", _WORSE), ("?", "not proven", ("unproven",)), ("+", "better", _BETTER))
-_STAT_COLUMNS = 40  # of signs in the summary
+_STAT_COLUMNS = 40  # most signs in a line of the summary
 
 
 def mail(night: Night) -> str:
-    """Headers, an empty line, the text: as ``sendmail`` takes it."""
+    """Headers, an empty line, and the text: input for ``sendmail``."""
     failing = night.failing
     lines = [f"Subject: [howdah] {night.suite.name}: {headline(night)}", ""]
     if night.suite.description:
@@ -206,29 +205,29 @@ def mail(night: Night) -> str:
     for experiment in dict.fromkeys(cell.experiment for cell in sorted(failing, key=_order)):
         table = _results(night, experiment)
         if table is not None:
-            lines += _section(f"What was found in {experiment}", [_plain(sentence) for sentence in found(table)])
-            lines += _section(f"Sides of {experiment}", difference_text(subjects(table)).splitlines())
+            lines += _section(f"Findings in {experiment}", [_plain(sentence) for sentence in findings(table)])
+            lines += _section(f"B − A in {experiment}", difference_text(subjects_of(table)).splitlines())
     lines += _section("Problems", sorted(_plain(each) for each in night.problems))
     lines += [*_heading("Cells"), *_table(night), "", *_stat(night), ""]
     lines += _section("Kernels and paths", [_plain(f"{name}  {text}") for name, text in settings(night).items()])
     commands = [f"{cell.id}\n  {night.command(cell)}" for cell in sorted(failing, key=_order) if cell.state != "gone"]
-    lines += _section("Again", commands)
+    lines += _section("To repeat", commands)
     lines.append(f"The baseline is {night.baseline_name}.")
     return "\n".join(lines) + "\n"
 
 
 def headline(night: Night) -> str:
-    """``2 of 19 cells fail: regression``; ``nothing of 19 cells fails``."""
+    """``2 of 19 cells fail: regression``; ``none of 19 cells fails``."""
     failing = night.failing
     if not failing:
-        return f"nothing of {len(night.cells)} cells fails"
+        return f"none of {len(night.cells)} cells fails"
     states = ", ".join(sorted({label(cell.state) for cell in failing}))
     return f"{len(failing)} of {len(night.cells)} cells fail{'' if failing[1:] else 's'}: {states}"
 
 
 def regression_lines(night: Night) -> list[str]:
-    """One for each measure that speaks against a cell that fails, for each other reason, and for what to know of both
-    nights, such as other settings; in order."""
+    """One line for each measure that counts against a failing cell, for each other reason, and for each note on both
+    nights, such as other settings; sorted."""
     failing = night.failing
     lines = list(_lines(night, _TOLD, failing))
     for cell in failing:
@@ -244,23 +243,23 @@ def _lines(night: Night, outcomes: tuple[Outcome, ...], cells: list[CellResult])
     for cell in cells:
         for each in cell.of(*outcomes):
             if each.outcome != "unproven" or (each.is_primary and not night.allow_unproven):
-                word = "" if each.outcome == "unproven" else f"  {label(each.outcome)}"  # its text has it
+                word = "" if each.outcome == "unproven" else f"  {label(each.outcome)}"  # the text already says so
                 yield _plain(f"{cell.id}  {change_text(each)}{word}")
 
 
 def _results(night: Night, experiment: str) -> Table | None:
-    """Those of tonight; None where there are no runs that can be read."""
+    """Return tonight's results of an experiment; None without readable runs."""
     path = night.runs / experiment
     if not (path / "experiment.json").exists():
         return None
     try:
         return results([read_shown(path)], TableSource())
     except HowdahError:
-        return None  # the problems have it
+        return None  # night.problems reports it
 
 
 def _plain(text: str) -> str:
-    """In one line, without what a terminal takes for a command."""
+    """Put text on one line, without terminal control characters."""
     return one_line(text).strip()
 
 
@@ -273,7 +272,8 @@ def _table(night: Night) -> list[str]:
 
 
 def _stat(night: Night) -> list[str]:
-    """As ``git diff --stat``: of each cell how many measures are worse, not proven and better, and their sum."""
+    """A summary like that of ``git diff --stat``: for each cell the numbers of measures that are worse, not proven and
+    better, and their sums."""
     cells = sorted(night.cells, key=_order)
     counts = [tuple(len(cell.of(*outcomes)) for _sign, _word, outcomes in _SIGNS) for cell in cells]
     scale = min(1.0, _STAT_COLUMNS / max((*map(sum, counts), 1)))
@@ -328,7 +328,7 @@ _CELLS, _TESTS, _DURATION, _END, _REGRESSED, _STATE, _TIME, _MEASURES, _CHANGE, 
 
 
 def families(night: Night) -> Families:
-    """One sample of each series, at the end of the night."""
+    """Return one sample of each series, at the end of the night."""
     at = [round(datetime.fromisoformat(night.ended).timestamp() * 1000)]
     suite = {"suite": night.suite.name}
     found: Families = {
@@ -352,13 +352,13 @@ def _labels(cell: CellResult) -> dict[str, str]:
 
 
 def _flow_names(profile: Profile) -> dict[str, str]:
-    """Names of a profile's flows by their numbers, as a night writes them."""
+    """A profile's names of flows, by the numbers that a night uses."""
     flows = profile.points[0].scenario.flows
     return {str(number): flow.name or f"flow{number}" for number, flow in enumerate(flows, start=1)}
 
 
 def _flow_labels(flow: str, names: dict[str, str]) -> dict[str, str]:
-    """Those that runs have: a flow's name and number, or the name of a group, or none for the whole run."""
+    """The labels that runs use: a flow's name and number, or a group's name, or none for the whole run."""
     if flow in names:
         return {"flow": names[flow], "number": flow}
     return {"flow": flow} if flow else {}
@@ -369,7 +369,7 @@ def _values(cell: CellResult, names: dict[str, str]) -> Iterator[tuple[Published
     yield _TIME, {}, cell.wall_s
     for outcome, count in sorted(Counter(each.outcome for each in cell.comparisons).items()):
         yield _MEASURES, {"outcome": outcome}, float(count)
-    least: dict[tuple[str, str], float] = {}  # a measure that is missing here and there is compared twice
+    least: dict[tuple[str, str], float] = {}  # smallest of two: a measure that some repetitions lack is compared twice
     for each in cell.comparisons:
         labels = {"measure": each.metric} | _flow_labels(each.flow, names)
         if isinstance(each.baseline, float) and each.difference is not None and each.baseline:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The night as one HTML file: the matrix of cells, then each cell with what changed and how to see it again."""
+"""The night as one HTML file: the matrix of cells, then each cell with its changes and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHORT = {"improvement": "better"}
 
 @dataclass(frozen=True)
 class PageRow:
-    """One measure, in words."""
+    """One measure, as text."""
 
     name: str
     baseline: str
@@ -72,7 +72,7 @@ def _template() -> Any:
 
 
 def write_page(night: Night, target: Path) -> Path:
-    """Write the page at ``target``, with links to the reports that are there. Raises HowdahError."""
+    """Write the page to ``target``, with links to existing reports. Raises HowdahError."""
     views = [_view(night, cell, target.parent) for cell in night.cells]
     kernels = list(dict.fromkeys(cell.kernel for cell in night.cells))
     page = _template().render(
@@ -179,7 +179,7 @@ def _facts(night: Night) -> list[tuple[str, str]]:
     return [
         ("Begun", night.started),
         ("Wall time", f"{night.wall_s:.0f} s"),
-        ("Runs", f"{night.runs_made} made, {night.runs_found} there already"),
+        ("Runs", f"{night.runs_made} made, {night.runs_found} reused"),
         (
             "Comparisons",
             f"{night.primary_tests} of primary measures, {night.tests - night.primary_tests} of others, each family "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which regressions a suite would find: nights drawn from its own baseline, with changes planted in them, decided by
-the code that decides every night."""
+"""Which regressions a suite would find: simulated nights are drawn from its own baseline, with changes planted in them,
+and decided by the code that decides every night."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KERNELS: tuple[Kernel, ...] = ("the same", "another, alike", "another, scattered
 
 @dataclass(frozen=True)
 class Plant:
-    """A regression: ``metric`` of one flow or run changes by a share of itself, upwards or downwards."""
+    """A regression: ``metric`` of one flow or run changes by a share of itself, up or down."""
 
     name: str
     metric: str
@@ -53,8 +53,8 @@ PLANTS = (
 
 @dataclass(frozen=True)
 class Share:
-    """Of the simulated nights: ``proven`` have the planted change as a regression (or as not repeatable), on ``failed``
-    the planted cell fails, for whatever reason. With nothing planted, both are of any cell of the night."""
+    """Shares of simulated nights: in ``proven`` the planted change is a regression (or not repeatable); in ``failed``
+    the planted cell fails for any reason. With nothing planted, both count nights with any such cell."""
 
     proven: float
     failed: float
@@ -86,7 +86,7 @@ class Power(FilePart):
     left_out: list[str]
 
     def text(self) -> str:
-        """A table in Markdown, and what it is of."""
+        """A Markdown table with a heading that explains it."""
         suite = ["accepted" if each else "refused" for each in self.accepted]
         lines = [
             *self._heading("regressions proven / cells that fail"),
@@ -100,7 +100,7 @@ class Power(FilePart):
         return "\n".join(lines) + "\n"
 
     def table(self) -> str:
-        """The same for a terminal."""
+        """The table for a terminal."""
         rows = [["kernel", "planted", *(f"n = {count}" for count in self.repetitions)]]
         rows.append(["", "a suite of this size is", *("accepted" if each else "refused" for each in self.accepted)])
         for row in self.rows:
@@ -121,7 +121,8 @@ class Power(FilePart):
 
 @dataclass(frozen=True)
 class _BaselinePart:
-    """What is drawn from: an experiment's baseline, the cells of it that the suite has, and its primary measures."""
+    """The source of simulated nights: an experiment's baseline, those of its cells that the suite has, and its primary
+    measures."""
 
     sheet: NightSheet
     slugs: list[str]
@@ -136,9 +137,9 @@ def power_of(
     kernels: Sequence[Kernel] = KERNELS,
     trials: int = TRIALS,
 ) -> Power:
-    """Simulate nights of the suite. The same baseline gives the same figures, each whatever else is asked for.
+    """Simulate nights of the suite. Figures depend only on the baseline, not on which others are requested.
 
-    Raises HowdahError where no cell has a baseline.
+    Raises HowdahError if no cell has a baseline.
     """
     parts, left_out = [], []
     for one in suite.series:
@@ -194,10 +195,10 @@ def _counting(cell: CellSheet) -> list[Repetition]:
 
 
 class _Nights:
-    """Nights of these experiments. Repetitions are drawn, with replacement, from those of the baseline.
+    """Simulated nights. Repetitions are drawn, with replacement, from those of the baseline.
 
-    ``the same`` kernel gives the same numbers. ``another, alike`` does so but for what is planted. ``another,
-    scattered`` draws again: nothing is left of what two repetitions of a pair have in common.
+    ``the same`` kernel gives the same values; so does ``another, alike`` except for the planted change. ``another,
+    scattered`` draws tonight's repetitions independently, so that the two of a pair have nothing in common.
     """
 
     def __init__(self, suite: Suite, parts: list[_BaselinePart]) -> None:
@@ -209,7 +210,7 @@ class _Nights:
         return night
 
     def column(self, kernel: Kernel, count: int, trials: int) -> dict[tuple[str, float], Share]:
-        """Every planted change with so many repetitions."""
+        """Return the shares for every planted change with ``count`` repetitions."""
         names = [("nothing", 0.0), *((plant.name, share) for plant in PLANTS for share in SHARES)]
         proven, failed = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
         for trial in range(trials):
@@ -240,7 +241,7 @@ class _Nights:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """One cell in two nights."""
+    """One cell in two simulated nights."""
 
     part: _BaselinePart
     slug: str
@@ -256,7 +257,7 @@ class _Drawn:
         return _Drawn(part, slug, before, after, kernel)
 
     def names(self, metric: str) -> Iterator[str]:
-        """The measure's names, of each flow, where all repetitions have it and the least of SHARES matters."""
+        """Yield the measure's names, for each flow, if all repetitions have it and the smallest of SHARES matters."""
         effect = effect_of(metric, self.part.sheet.units.get(metric, ""))
         there = _counting(self.part.sheet.cells[self.slug])
         for name in there[0].metrics:
@@ -269,11 +270,12 @@ class _Drawn:
                 yield name
 
     def compare(self) -> CellResult:
-        """As a night does it."""
+        """Compare the two nights like real ones."""
         return self._compared(*([each.metrics for each in side] for side in (self.before, self.after)))
 
     def planted(self, unplanted: CellResult, name: str, factor: float) -> CellResult:
-        """The same with the measure ``name`` of tonight multiplied. Only that one is compared again."""
+        """Return the result with tonight's measure ``name`` multiplied by ``factor``. Only that measure is compared
+        again."""
         before = [{name: each.metrics.get(name)} for each in self.before]
         after = [_scaled(each.metrics, name, factor) for each in self.after]
         again = iter(self._compared(before, after).comparisons)
@@ -281,7 +283,7 @@ class _Drawn:
         return replace(unplanted, comparisons=kept)
 
     def _compared(self, before: list[dict[str, Value]], after: list[dict[str, Value]]) -> CellResult:
-        """Two nights whose repetitions, all of which count, have these measures."""
+        """Compare two nights with these measures; all repetitions count."""
         tonight = self._sheet(after, "baseline" if self.kernel == "the same" else "tonight")
         (found,) = compare_sheets(self._sheet(before, "baseline"), tonight, [self.slug], self.part.measures)
         return found
@@ -297,12 +299,13 @@ class _Drawn:
 
 
 def _places(drawn: list[_Drawn], plant: Plant) -> list[tuple[int, str]]:
-    """Where a change can be planted: positions of cells, and names of the measure there. Raises HowdahError."""
+    """Return where a change can be planted: positions of cells, and names of the measure. Raises HowdahError if
+    nowhere."""
     found = [(index, name) for index, each in enumerate(drawn) for name in each.names(plant.metric)]
     if not found:
         raise HowdahError(
-            f"in no cell of the baseline all repetitions have {plant.metric}, large enough that a change of "
-            f"{min(SHARES):.0%} of it matters: nothing can be planted there"
+            f"no cell of the baseline has {plant.metric} in all repetitions, and so large that a change of "
+            f"{min(SHARES):.0%} matters: nothing can be planted"
         )
     return found
 
@@ -313,31 +316,31 @@ def _scaled(metrics: dict[str, Value], name: str, factor: float) -> dict[str, Va
 
 
 def _name(each: Comparison) -> str:
-    """Of the measure, as a sheet has it: ``goodput_bits_per_second@1``."""
+    """The measure's name in a sheet: ``goodput_bits_per_second@1``."""
     return f"{each.metric}@{each.flow}".rstrip("@")
 
 
 def _proven(cell: CellResult, name: str = "") -> bool:
-    """Whether a comparison (that of the measure ``name``; any, if empty) is a regression beyond doubt."""
+    """Whether a comparison (of the measure ``name``, or any if empty) is a proven regression."""
     return any(
         each.outcome in ("regression", "not repeatable") for each in cell.comparisons if not name or _name(each) == name
     )
 
 
 def primary_comparisons(series: SuiteExperiment, slugs: Container[str] | None = None) -> int:
-    """Of the cells with these names (None: all), at most, as far as the profile tells."""
+    """The largest number of primary comparisons of these cells (None: all) that the profile allows."""
     known = {point.slug: point.scenario for point in series.profile.points}
     wanted = [slug for slug in dict.fromkeys(slugs_of(series)) if slugs is None or slug in slugs]
     return sum(series.measures.most_comparisons(known[slug]) for slug in wanted)
 
 
 def check_provable(suite: Suite, wanted: Wanted, nights: int = 1) -> None:
-    """Refuse a night, or so many that are corrected together, if it could not tell a change of a primary measure from
-    chance, however large it were.
+    """Refuse a night, or several that are corrected together, if it could not tell even the largest change of a primary
+    measure from chance.
 
-    Raises ProfileError with the line of the suite that has too few repetitions, and how many it takes.
+    Raises ProfileError with the line of the suite that has too few repetitions, and how many are needed.
     """
-    asked = [one for one in suite.series if one.name in wanted and one.claims is None]  # claims are not tested here
+    asked = [one for one in suite.series if one.name in wanted and one.claims is None]  # claims have no p-values
     tests = nights * sum(primary_comparisons(one, wanted[one.name]) for one in asked)
     for one in asked:
         pairs = one.profile.repetitions
@@ -345,12 +348,12 @@ def check_provable(suite: Suite, wanted: Wanted, nights: int = 1) -> None:
             continue
         least = least_p(pairs)
         room = comparisons_provable(pairs, PRIMARY_ALPHA)
-        few = f"{room} comparison{'' if room == 1 else 's'} at most" if room else "not one comparison"
+        few = f"{room} comparison{'' if room == 1 else 's'} at most" if room else "no comparison at all"
         raise ProfileError(
             f"{pairs} repetitions can prove no change: the smallest p-value that they can give is {least:.2g}, "
             f"corrected for {tests} primary comparisons {min(1.0, tests * least):.2g}, and it has to be below "
             f"{PRIMARY_ALPHA:g}",
             where=one.place,
             hint=f"Make it {pairs_to_prove(tests, PRIMARY_ALPHA)} repetitions. Or name fewer measures with primary: "
-            f"(or fewer cells): {pairs} repetitions serve {few}.",
+            f"(or fewer cells): {pairs} repetitions suffice for {few}.",
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stays of an experiment to compare with: every measure of every repetition of every cell, and how it was made."""
+"""The stored results of an experiment: every measure of every repetition of every cell, and how it was made."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from howdah.work.results import read_results
 
 FORMAT = 2
 Value = float | str | None
-_NOT_STORED = "wall_s"  # would change a stored sheet though nothing else did
+_NOT_STORED = "wall_s"  # differs between otherwise equal sheets
 
 
 @dataclass
 class Repetition:
-    """One run. ``metrics`` by ``measure`` or ``measure@flow``; None where a valid run has no such value.
+    """One run. ``metrics`` by ``measure`` or ``measure@flow``; None if a valid run lacks the value.
 
-    ``key`` and ``plan`` are the run's key and the hash of its plan, as in run.json. ``wall_s`` is what it took.
+    ``key`` and ``plan`` are the run's key and the hash of its plan, as in run.json. ``wall_s`` is its wall time.
     """
 
     verdict: str
@@ -44,9 +44,9 @@ class Repetition:
 
 @dataclass(frozen=True)
 class Origin:
-    """What made a cell's numbers. ``guest`` is one hash of the kernel's image, the modules loaded into it, the file
-    system and the engine's tools; ``agent`` and ``analysis`` are hashes of howdah's code in the guest and after it.
-    Empty where it is not known."""
+    """What produced a cell's numbers. ``guest`` is one hash of the kernel's image, its modules, the file system and the
+    engine's tools; ``agent`` and ``analysis`` are hashes of howdah's code in the guest and after it. Empty if unknown.
+    """
 
     engine: str = ""
     virtual_clock: bool = False
@@ -68,7 +68,7 @@ class CellSheet:
 
 @dataclass
 class ClaimSheet:
-    """What became of a claim. ``measured`` is what its runs gave, as a person reads it."""
+    """The verdict on a claim. ``measured`` is the value from its runs, as text for people."""
 
     verdict: str
     says: str
@@ -79,7 +79,7 @@ class ClaimSheet:
 
 @dataclass
 class NightSheet:
-    """One experiment. ``problem`` says why it could not be prepared: its kernel does not build, for example.
+    """One experiment. ``problem`` says why it could not be prepared, for example that its kernel does not build.
 
     ``prepare_s`` is the wall time of preparing it.
     """
@@ -98,7 +98,7 @@ class NightSheet:
     prepare_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Without wall times. ``sha256`` is of all the rest."""
+        """The sheet without wall times; ``sha256`` is the hash of the rest."""
         data = {"format": FORMAT, **asdict(self)}
         del data["prepare_s"]
         for cell in data["cells"].values():
@@ -107,12 +107,12 @@ class NightSheet:
         for claim in data["claims"].values():
             del claim[_NOT_STORED]
         if not data["claims"]:
-            del data["claims"]  # a sheet of measures is as it was before there were claims
+            del data["claims"]  # older sheets of measures have no such field
         return {"sha256": _digest(json.dumps(data)), **data}
 
     @staticmethod
     def from_json(data: Any) -> NightSheet:
-        """Raises ValueError, KeyError or TypeError where this is not a sheet of this format, or one that was edited."""
+        """Parse a sheet. Raises ValueError, KeyError or TypeError if it does not have this format or was edited."""
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f"expected format {FORMAT}")
         if data["sha256"] != _digest(json.dumps({name: value for name, value in data.items() if name != "sha256"})):
@@ -128,7 +128,7 @@ class NightSheet:
 
 
 def _digest(text: str) -> str:
-    """Of the data as they are read back: names are texts there, in whatever order."""
+    """The hash of the data as read back, with keys as text and sorted."""
     return sha256_text(json.dumps(json.loads(text), sort_keys=True))
 
 
@@ -137,7 +137,7 @@ def empty_sheet(series: SuiteExperiment, problem: str | None = None) -> NightShe
 
 
 def read_experiment(series: SuiteExperiment, directory: Path, cells: set[str] | None = None) -> NightSheet:
-    """The sheet of an experiment that was run; ``cells`` are the slugs wanted, None for all."""
+    """Return the sheet of a finished experiment; ``cells`` are the slugs wanted, None for all."""
     sheet = empty_sheet(series)
     experiment = read_results(directory)
     for run in experiment.runs:
@@ -167,7 +167,7 @@ def _origin(run: Run) -> Origin:
         engine=plan.engine if plan else "",
         virtual_clock=plan is not None and plan.traits.virtual_clock,
         guest=sha256_text(json.dumps(parts, sort_keys=True)) if is_known else "",
-        agent=agent_sha256(),  # part of the key, by which the run was found
+        agent=agent_sha256(),  # the run was found by its key, which includes this hash
         analysis=record.analysis_sha256 or "",
     )
 
@@ -190,7 +190,7 @@ def repetition_of(run: Run, units: dict[str, str]) -> Repetition:
 
 
 def _value(value: Any) -> Value:
-    """What is not a number is missing: it would be neither equal to anything nor larger than any margin."""
+    """Treat NaN and infinity as missing. NaN would compare unequal to everything and never exceed a margin."""
     if value is None or isinstance(value, str):
         return value
     return float(value) if math.isfinite(value) else None
@@ -213,7 +213,7 @@ class Baseline:
         return self.directory / f"{experiment}.json"
 
     def read(self, experiment: str) -> NightSheet | None:
-        """The sheet of an experiment; None where none was accepted. Raises HowdahError for one that cannot be read."""
+        """Return the accepted sheet of an experiment, or None. Raises HowdahError if it cannot be read."""
         file = self.file(experiment)
         if not file.exists():
             return None
@@ -227,7 +227,7 @@ class Baseline:
             ) from error
 
     def accept(self, sheet: NightSheet, *, part: bool = False) -> None:
-        """Store a sheet in place of the one before; of a ``part`` of an experiment, its other cells stay."""
+        """Replace the stored sheet; for a ``part`` of an experiment, keep its other cells."""
         before = self.read(sheet.experiment) if part else None
         if before is not None and sheet.problem is None:
             for slug, cell in before.cells.items():
@@ -246,5 +246,5 @@ class Baseline:
             ) from error
 
     def experiments(self) -> list[str]:
-        """Names of all experiments that have a sheet."""
+        """Return the names of all experiments that have a sheet."""
         return sorted(file.stem for file in self.directory.glob("*.json")) if self.directory.is_dir() else []

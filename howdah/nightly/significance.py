@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a difference between two nights is more than chance: p-values, Holm's correction for their number, and how
-many repetitions it takes that a p-value can survive the correction. Primary measures: the few that a night must be able
-to decide on, and how many comparisons they make in a cell. How large a change of a measure must be to matter
-(docs/nightly.md has the same table).
+"""Statistics of a night: p-values of differences, Holm's correction for their number, and how many repetitions a
+p-value needs to survive it. Also the primary measures, which a night must be able to decide, with their number of
+comparisons in a cell; and the smallest change of a measure that matters (docs/nightly.md has the same table).
 
-Which way is worse is in the table of metrics (``reports/measures.yaml``).
+The table of metrics (``reports/measures.yaml``) says which direction is worse.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from howdah.metric import Worse, known_metrics
 from howdah.profile.model import Scenario
 
 ALPHA = 0.05  # the chance of any false regression on a night on which nothing has changed
-PRIMARY_ALPHA = 0.04  # the part of it that the primary measures have
-OTHER_ALPHA = 0.01  # and that of all others: the two add up to ALPHA
+PRIMARY_ALPHA = 0.04  # the primary measures' part of it
+OTHER_ALPHA = 0.01  # all other measures' part; the two add up to ALPHA
 MOST_REPETITIONS = 1000
 _STEPS = 400
 _ENOUGH = 1e-15
@@ -27,21 +26,21 @@ _SAME = 1e-12
 
 
 def least_p(pairs: int) -> float:
-    """The strongest evidence that so many pairs can be, whatever the distribution: 2 / 4^n.
+    """The smallest p-value that this many pairs can give, whatever the distribution: 2 / 4^n.
 
-    Let a measure take one of two values, each half of the time. That one night shows the one in every repetition and
-    the other night the other has this probability; no two values and no other shares give a larger one.
+    Let a measure take one of two values with equal probability. This is the probability that one night has the first
+    value in every repetition and the other night the second; no other values or shares have a larger one.
     """
     return min(1.0, 2.0 * 4.0**-pairs)
 
 
 def can_prove(tests: int, pairs: int, alpha: float) -> bool:
-    """Whether the strongest evidence of so many pairs is below ``alpha`` after the correction for so many tests."""
+    """Whether the smallest p-value of this many pairs is below ``alpha`` after the correction for this many tests."""
     return max(tests, 1) * least_p(pairs) < alpha
 
 
 def pairs_to_prove(tests: int, alpha: float) -> int:
-    """The least number of pairs that ``can_prove`` a change among so many tests."""
+    """The smallest number of pairs that ``can_prove`` a change among this many tests."""
     pairs = 1
     while not can_prove(tests, pairs, alpha):
         pairs += 1
@@ -49,13 +48,14 @@ def pairs_to_prove(tests: int, alpha: float) -> int:
 
 
 def comparisons_provable(pairs: int, alpha: float) -> int:
-    """The largest number of tests among which so many pairs ``can_prove`` a change; 0 if not even alone."""
+    """The largest number of tests among which this many pairs ``can_prove`` a change; 0 if not even in one."""
     return math.ceil(alpha / least_p(pairs)) - 1
 
 
 def pairs_to_decide(beyond: float, deviation: float, tests: int, alpha: float) -> int | None:
-    """With how many pairs a mean difference this far ``beyond`` the least that matters would be significant, if the
-    differences went on to scatter with this standard deviation. None if not with MOST_REPETITIONS."""
+    """The number of pairs at which a mean difference this far ``beyond`` the smallest that matters would be
+    significant, if the standard deviation of the differences stays the same. None if MOST_REPETITIONS are too few.
+    """
 
     def decides(pairs: int) -> bool:
         t = beyond * math.sqrt(pairs) / deviation if deviation > 0 else math.inf
@@ -66,12 +66,12 @@ def pairs_to_decide(beyond: float, deviation: float, tests: int, alpha: float) -
 
 
 def pairs_to_decide_share(before: float, after: float, tests: int, alpha: float) -> int | None:
-    """With how many pairs a share that goes from ``before`` to ``after`` would be significant. None as above."""
+    """The number of pairs at which a change of share would be significant. None if MOST_REPETITIONS are too few."""
     return _least(lambda n: tests * share_p(round(before * n), round(after * n), n) < alpha)
 
 
 def _least(holds: Callable[[int], bool]) -> int | None:
-    """The least number of pairs from 2 on for which it holds, found by doubling and halving."""
+    """The smallest number of pairs from 2 on for which ``holds`` is true, found by doubling and halving."""
     high = 2
     while not holds(high):
         if high >= MOST_REPETITIONS:
@@ -87,9 +87,9 @@ def _least(holds: Callable[[int], bool]) -> int | None:
 def paired_p(differences: Sequence[float], margin: float, scale: float) -> float:
     """p-value of the hypothesis that the mean of the differences is at most ``margin`` away from 0.
 
-    Student's t of |mean| - margin, both sides, and never less than ``least_p``: of a few repetitions nobody knows that
-    their differences are normal. ``scale`` is the size of the values: differences that rounding alone distinguishes are
-    equal. 1 where the mean is within the margin, or for fewer than two pairs.
+    Two-sided Student's t of |mean| - margin, but never less than ``least_p``, because few repetitions cannot show that
+    their differences are normal. ``scale`` is the size of the values: differences that only rounding distinguishes are
+    equal. 1 if the mean is within the margin, or for fewer than two pairs.
     """
     count = len(differences)
     found = statistic(list(differences))
@@ -103,9 +103,10 @@ def paired_p(differences: Sequence[float], margin: float, scale: float) -> float
 
 
 def share_p(before: int, after: int, pairs: int) -> float:
-    """p-value of the hypothesis that something is as frequent in both nights: ``before`` and ``after`` of ``pairs``.
+    """p-value of the hypothesis that something is equally frequent in both nights: ``before`` and ``after`` of
+    ``pairs``.
 
-    Fisher's exact test, both sides; from never to always, or back, it is ``least_p``.
+    Fisher's exact test, two-sided; a change from never to always, or back, has ``least_p``.
     """
     if {before, after} == {0, pairs} and pairs:
         return least_p(pairs)
@@ -116,9 +117,9 @@ def share_p(before: int, after: int, pairs: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's (1979) adjusted p-values, in the order given: below a level, they hold all of them at once at that level.
+    """Holm's (1979) adjusted p-values, in the order given; they control the chance of any false rejection at a level.
 
-    It asks nothing of how the tests depend on one another, and measures of one run depend in every way.
+    The method allows any dependence between tests, which measures of one run have.
     """
     count = len(p_values)
     adjusted = [1.0] * count
@@ -147,7 +148,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 
 
 def _fraction(x: float, a: float, b: float) -> float:
-    """1 + d1/(1 + d2/(1 + …)) from the front (the modified method of Lentz)."""
+    """1 + d1/(1 + d2/(1 + …)), evaluated forwards (the modified method of Lentz)."""
     tiny = 1e-300
     value, c, d = 1.0, 1.0, 0.0
     for step in range(1, _STEPS):
@@ -184,7 +185,7 @@ def _any(scenario: Scenario) -> int:
     return max(1, _flows(scenario) + _groups(scenario))
 
 
-# The primary measures of a suite that names none, and how often each is there in a run.
+# Default primary measures, and how often a run has each.
 PRIMARY: dict[str, Callable[[Scenario], int]] = {
     "exit_time_s": _flows,
     "exit_cwnd_packets": _flows,
@@ -207,7 +208,7 @@ class Measures:
 
     @staticmethod
     def of(primary: Sequence[str] | None, only: Sequence[str] | None) -> Measures:
-        """Of what a suite says. Whoever names the measures to compare names few: all of them are primary."""
+        """Build from a suite's lists. If a suite lists only the measures to compare, all of them are primary."""
         named = primary if primary is not None else only
         return Measures(
             frozenset(PRIMARY if named is None else named),
@@ -221,13 +222,13 @@ class Measures:
         return metric in self.primary and self.compares(metric)
 
     def most_comparisons(self, scenario: Scenario) -> int:
-        """Primary comparisons of a cell, at most, as far as its profile tells."""
+        """The largest number of primary comparisons of a cell that its profile allows."""
         return sum(PRIMARY.get(metric, _any)(scenario) for metric in self.primary if self.compares(metric))
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The least change that matters: the larger of a share of the baseline's mean and a quantity in ``unit``."""
+    """The smallest change that matters: the larger of a share of the baseline's mean and a quantity in ``unit``."""
 
     kind: str
     unit: str
@@ -239,37 +240,37 @@ class Effect:
 
 
 EFFECTS = (
-    Effect("processor time", "ratio", 0.10, 0.0),  # of the machine, which has noise of its own
+    Effect("processor time", "ratio", 0.10, 0.0),  # the machine's, which is noisy
     Effect("duration", "s", 0.02, 0.001),
     Effect("duration", "us", 0.02, 1000.0),
     Effect("rate", "bit/s", 0.01, 10_000.0),
     Effect("share", "ratio", 0.01, 0.002),
     Effect("packets", "packets", 0.02, 2.0),
     Effect("bytes", "bytes", 0.02, 3000.0),  # two frames
-    Effect("count", "", 0.02, 0.5),  # events, rounds, connections: one more in every second repetition
+    Effect("count", "", 0.02, 0.5),  # events, rounds, connections; half of one on average
 )
-# How often a text, or a measure at all, is there: as a share of the repetitions.
+# The share of repetitions that have a text, or a measure at all.
 OFTEN = Effect("how often", "ratio", 0.0, 0.1)
 _BY_UNIT = {effect.unit: effect for effect in EFFECTS[1:]}
 
 
 def is_processor_time(metric: str) -> bool:
-    """Whether it is of the processor of the machine, which no clock of a guest makes repeatable."""
+    """Whether it measures the machine's processor time, which is not repeatable on any clock of a guest."""
     return metric.startswith("cpu_")
 
 
 def effect_of(metric: str, unit: str) -> Effect:
-    """The row of the table for a measure; one of a unit that is not in it is a count."""
+    """Return the table's row for a measure; an unknown unit is a count."""
     if is_processor_time(metric):
         return EFFECTS[0]
     return _BY_UNIT.get(unit, EFFECTS[-1])
 
 
 def worse(metric: str) -> Worse:
-    """Which way a change is for the worse, by the table of metrics; ``either`` for one that it lacks.
+    """The direction of a change for the worse, from the table of metrics; ``either`` for an unknown one.
 
-    ``either``: a window or a time at which a flow leaves slow start is neither good nor bad by itself, but nobody meant
-    to change it.
+    ``either``: the window or time at which a flow leaves slow start, for example, is neither good nor bad by itself,
+    but a change is unintended.
     """
     known = known_metrics().get(metric)
     if known is None:
@@ -278,12 +279,12 @@ def worse(metric: str) -> Worse:
 
 
 def is_better_absent(metric: str) -> bool:
-    """Whether it exists only where packets were lost or a timer ran out, so that its absence is for the better."""
+    """Whether the measure exists only after packet loss or a timeout, so that its absence is better."""
     known = known_metrics().get(metric)
     return known is not None and known.better_absent
 
 
 def is_left_out(metric: str) -> bool:
-    """Whether its unit is that of the cause of each exit, so that repetitions cannot be averaged."""
+    """Whether its unit depends on the cause of each exit, so that repetitions cannot be averaged."""
     known = known_metrics().get(metric)
     return known is not None and known.is_by_cause

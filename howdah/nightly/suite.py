@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite: which profiles are run with which algorithms, kernels and receivers, night after night."""
+"""A suite: the profiles to run every night, with their algorithms, kernels and receivers."""
 
 from __future__ import annotations
 
@@ -36,40 +36,40 @@ Wanted = dict[str, set[str] | None]  # experiment -> slugs of cells, None for al
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 Several = Annotated[list[str], Field(min_length=1, max_length=100)]
 
-# howdah/nightly/suite.py puts the lists of names in the place of ``x-names``.
+# plain_schema() replaces ``x-names`` by the lists of names.
 Algorithm = Annotated[str, WithJsonSchema({"x-names": "AlgorithmName"})]
 Kernel = Annotated[str, WithJsonSchema({"x-names": "KernelName"})]
 Measure = Annotated[str, WithJsonSchema({"x-names": "MetricName"})]
-_AXIS = "in place of the profile's own; each makes a cell"
+_AXIS = "instead of the profile's own; each makes a cell"
 
 
 class ItemSection(Section):
-    """One profile and what it is run with; what is not given is the profile's own."""
+    """One profile and its changes; absent fields are the profile's own."""
 
     profile: str = Field(description="a file, from the suite's directory, or the name of a shipped profile")
-    name: Name | None = Field(None, description="of the item; that of the profile by default")
+    name: Name | None = Field(None, description="of the item; by default the profile's")
     algorithms: list[Algorithm] | None = Field(None, min_length=1, max_length=100, description=_AXIS)
     kernels: list[Kernel] = Field(
         default_factory=lambda: [DEFAULT_KERNEL],
         min_length=1,
         max_length=100,
-        description="each makes own cells",
+        description="each makes cells of its own",
     )
     receivers: Several | None = Field(None, description=_AXIS)
     set: dict[str, Any] = Field(default_factory=dict, description="other fields of the profile, by their dotted names")
     repetitions: int = Field(10, ge=LEAST_REPETITIONS, le=MOST_REPETITIONS, description="of each cell")
-    quick: bool = Field(False, description="take what the profile says under quick")
+    quick: bool = Field(False, description="apply the profile's quick section")
     metrics: list[Measure] | None = Field(
-        None, min_length=1, max_length=100, description="the measures that are compared; all by default"
+        None, min_length=1, max_length=100, description="measures to compare; by default all"
     )
     primary: list[Measure] | None = Field(
         None,
         min_length=1,
         max_length=100,
-        description="those of metrics that fail a night; by default all of metrics, or the suite's",
+        description="measures that can fail a night; by default all of metrics, or the suite's",
     )
     claims: Literal["all"] | Several | None = Field(
-        None, description="claims of the profile by their names, or all, in place of measures"
+        None, description="claims of the profile by name, or all, instead of measures"
     )
 
     @model_validator(mode="after")
@@ -101,15 +101,13 @@ def _check_metrics(names: list[str] | None, field: str) -> None:
 class SuiteSection(Section):
     """The whole file."""
 
-    suite: Name = Field(description="the name of the suite; its directory of nights and its baseline have it")
+    suite: Name = Field(description="the name of the suite, also in the names of its nights and baselines")
     description: str = Field("", description="a line for people")
     primary: list[Measure] | None = Field(
-        None, min_length=1, max_length=100, description="the measures that fail a night, of items that name none"
+        None, min_length=1, max_length=100, description="measures that can fail a night, for items that list none"
     )
-    allow_unproven: bool = Field(False, description="pass a night whose changes too few repetitions cannot prove")
-    cells: list[ItemSection] = Field(
-        min_length=1, max_length=1000, description="items, each a profile and what it is run with"
-    )
+    allow_unproven: bool = Field(False, description="pass a night with changes that too few repetitions cannot prove")
+    cells: list[ItemSection] = Field(min_length=1, max_length=1000, description="items, each a profile and its changes")
 
     @model_validator(mode="after")
     def _sensible(self) -> SuiteSection:
@@ -119,9 +117,9 @@ class SuiteSection(Section):
 
 @dataclass(frozen=True)
 class SuiteExperiment:
-    """One experiment of the suite: an item on one kernel. ``name`` is that of its directory and of its baseline,
-    ``place`` the line of the suite that says how many repetitions it has. With ``claims`` these are compared, and no
-    measures."""
+    """One experiment of the suite: an item on one kernel. ``name`` is the name of its directory and its baseline,
+    ``place`` the line of the suite with its repetitions. With ``claims``, claims are compared instead of measures.
+    """
 
     name: str
     item: str
@@ -144,12 +142,12 @@ class Suite:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """How the command line names it: by its file, or by the options that it is made of."""
+        """The suite's arguments on the command line: its file, or the options from which it is built."""
         return self.named or (str(self.path),)
 
 
 def read_suite(path: Path) -> Suite:
-    """Read and check a suite and every profile in it. Raises ProfileError with the line of what is wrong."""
+    """Read and check a suite and all its profiles. Raises ProfileError with the line of the error."""
     if not path.exists():
         raise ProfileError(
             "there is no such suite", where=str(path), hint=f"{PROFILES / 'suites' / 'nightly.yaml'} is one"
@@ -176,7 +174,7 @@ def read_suite(path: Path) -> Suite:
                 _claims(profile, item, document.place(("cells", index, "claims"))),
             )
             if one.name in series:
-                what = f"{name} on {kernel} is here twice, first in {series[one.name].place}"
+                what = f"{name} on {kernel} is listed twice, first at {series[one.name].place}"
                 raise ProfileError(what, where=document.place(("cells", index)), hint="give one of them another name:")
             series[one.name] = one
     return Suite(section.suite, section.description, path, list(series.values()), section.allow_unproven)
@@ -187,7 +185,7 @@ def _claims(profile: Profile, item: ItemSection, where: str) -> tuple[str, ...] 
 
 
 def claims_of(profile: Profile, asked: str | list[str], where: str) -> tuple[str, ...]:
-    """The ids of the profile's claims that are asked for: ``all``, or some. Raises ProfileError for an unknown one."""
+    """Return the ids of the profile's claims: ``all``, or those listed. Raises ProfileError for an unknown one."""
     known = [claim.id for claim in profile.claims if claim.unsupported is None]
     if not known:
         raise ProfileError("the profile makes no claim that can be judged", where=where)
@@ -201,8 +199,8 @@ def claims_of(profile: Profile, asked: str | list[str], where: str) -> tuple[str
 
 
 def suite_of_claims(profiles: dict[str, Path], kernels: list[str], *, quick: bool, named: tuple[str, ...]) -> Suite:
-    """A suite of all claims of profiles, by the names of their experiments, on each kernel; ``named`` are the words
-    that asked for it. Raises ProfileError for a profile without claims."""
+    """Return a suite of all claims of the profiles, by name of experiment, on each kernel; ``named`` are the arguments
+    that select it. Raises ProfileError for a profile without claims."""
     series = []
     for name, file in profiles.items():
         profile = load(file, [], quick=quick)
@@ -217,7 +215,7 @@ def suite_of_claims(profiles: dict[str, Path], kernels: list[str], *, quick: boo
 
 
 def _measures(section: SuiteSection, item: ItemSection) -> Measures:
-    """An item's own ``primary``, or all of its ``metrics``, or the suite's ``primary``, or the default."""
+    """Select an item's own ``primary``, or all of its ``metrics``, or the suite's ``primary``, or the default."""
     primary = item.primary
     if primary is None and item.metrics is None:
         primary = section.primary
@@ -225,10 +223,10 @@ def _measures(section: SuiteSection, item: ItemSection) -> Measures:
 
 
 def _profile(path: Path, document: Document, index: int, item: ItemSection) -> tuple[Profile, tuple[str, ...]]:
-    """The profile with the item's changes, and the ``howdah run`` command that has them."""
+    """Return the profile with the item's changes, and the equivalent ``howdah run`` command."""
     changes: dict[str, Any] = dict(item.set)
     if item.claims is None or "repetitions" in item.model_fields_set:
-        changes["repetitions"] = item.repetitions  # claims are made of the profile's own
+        changes["repetitions"] = item.repetitions  # claims use the profile's own number
     if item.algorithms is not None:
         changes["algorithm"] = item.algorithms
     if item.receivers is not None:
@@ -254,7 +252,7 @@ def _profile(path: Path, document: Document, index: int, item: ItemSection) -> t
 
 
 def _as_yaml(value: Any) -> str:
-    """A value in YAML's flow style, which reads back to it."""
+    """Format a value in YAML's flow style, from which it can be read back."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -265,7 +263,7 @@ def _kernel(path: Path, kernel: str, where: str) -> str:
 
 
 def _slug(kernel: str) -> str:
-    """A part of a directory's name; trees of the same name in different places have different ones."""
+    """A part of a directory's name; trees of the same name in different places get different ones."""
     if _A_VERSION.fullmatch(kernel):
         return kernel
     last = re.sub(r"[^a-z0-9.]+", "-", Path(kernel).name.lower()).strip("-.") or "tree"
@@ -273,7 +271,8 @@ def _slug(kernel: str) -> str:
 
 
 def chosen(suite: Suite, only: list[str]) -> Wanted:
-    """What ``--only`` names: the slugs of an experiment's cells, None for all of it. Raises UsageError for no such.
+    """Return the cells that ``--only`` selects: slugs by experiment, None for all its cells. Raises UsageError for an
+    unknown name.
 
     A name is that of an item, of an experiment, or of a cell: ``EXPERIMENT/CELL``.
     """
@@ -298,7 +297,7 @@ def chosen(suite: Suite, only: list[str]) -> Wanted:
 
 
 def chosen_items(suite: Suite, only: list[str]) -> Wanted:
-    """The same by item, where the kernels of the suite do not matter."""
+    """Return the selected cells by item, without regard to the suite's kernels."""
     by_item: Wanted = {}
     of_series = chosen(suite, only)
     for one in suite.series:
@@ -309,9 +308,9 @@ def chosen_items(suite: Suite, only: list[str]) -> Wanted:
 
 
 def slugs_of(series: SuiteExperiment) -> list[str]:
-    """The cells of an experiment by their names: a run's name without the repetition, or a claim's id.
+    """Return the names of an experiment's cells: a run's name without the repetition, or a claim's id.
 
-    Controls are for claims that fail, and a cross-check is one run, of which there are no pairs.
+    Controls and cross-checks are left out: controls are for failed claims, and a cross-check is one run, without pairs.
     """
     if series.claims is not None:
         return list(series.claims)
@@ -319,17 +318,17 @@ def slugs_of(series: SuiteExperiment) -> list[str]:
 
 
 def slug_of(run: str) -> str:
-    """The name of the cell that a run is a repetition of."""
+    """Return the name of a run's cell, which is the run's name without the repetition."""
     return run.rpartition("-r")[0]
 
 
 SUITE_SCHEMA_NAME = "suite.schema.json"
-SUITE_SCHEMA = DOCS / SUITE_SCHEMA_NAME  # in a checkout and in a wheel
+SUITE_SCHEMA = DOCS / SUITE_SCHEMA_NAME  # exists in a checkout and in a wheel
 
 
 def suite_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a suite. Whether its profiles and their claims exist, and which of the
-    measures can be compared, is left to ``howdah nightly``."""
+    """JSON Schema (2020-12) of a suite. ``howdah nightly`` checks whether its profiles and claims exist, and which of
+    the measures can be compared."""
     schema = plain_schema(SuiteSection.model_json_schema(), {})
     item = schema["$defs"]["ItemSection"]["properties"]
     item["set"]["propertyNames"] = {"pattern": rf"^({'|'.join(Scenario.model_fields)})(\.[^.]+)*$"}

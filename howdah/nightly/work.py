@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of a suite as one queue: missing kernels are built, what is there already is not made again."""
+"""The runs of a suite as one queue: build missing kernels, and make missing runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from howdah.work.results import judged_claims
 
 @dataclass
 class MadeSheets:
-    """What the queue did: a sheet for each experiment, how many runs it made and found, and what went wrong."""
+    """The queue's result: a sheet for each experiment, the numbers of runs made and found, and problems."""
 
     sheets: dict[str, NightSheet] = field(default_factory=dict)
     made: int = 0
@@ -45,11 +45,11 @@ def make(
     display: Display,
     executor: Executor | None = None,
 ) -> MadeSheets:
-    """Make every run that is not there yet. A kernel that does not build, or a run that fails, stops no other.
+    """Make every missing run. A kernel that does not build, or a run that fails, does not stop the others.
 
-    On KeyboardInterrupt, or after a crash, what had finished is kept: the same command goes on there. Raises
-    HowdahError for what is not a fault of a kernel's (another night under way, a directory that cannot be written), and
-    EngineUnavailableError where this machine lacks something.
+    After KeyboardInterrupt or a crash, finished runs are kept, and the same command continues. Raises HowdahError for
+    problems outside the kernel (another night in progress, a directory that cannot be written), and
+    EngineUnavailableError if this machine lacks something.
     """
     done = MadeSheets()
     with ExitStack() as locks:
@@ -96,7 +96,7 @@ def make(
 
 
 def _mark_failed(sheet: NightSheet, outcomes: list[Outcome]) -> None:
-    """A run that fails tonight does not count, though an earlier one of the same key is there."""
+    """Mark runs that failed tonight as failed, even if an earlier run of the same key exists."""
     for outcome in outcomes:
         if outcome.error is None:
             continue
@@ -108,7 +108,7 @@ def _mark_failed(sheet: NightSheet, outcomes: list[Outcome]) -> None:
 
 
 def _wanted(prepared: Prepared, series: SuiteExperiment, slugs: set[str] | None) -> Prepared:
-    """A claim takes all runs of its experiment."""
+    """Select the runs of these cells; claims need all runs of their experiment."""
     if slugs is None or series.claims is not None:
         return prepared
     return prepared.only(lambda run, _axes: slug_of(run) in slugs)
@@ -116,14 +116,14 @@ def _wanted(prepared: Prepared, series: SuiteExperiment, slugs: set[str] | None)
 
 def _prepare(series: SuiteExperiment, experiment: ExperimentDirectory, display: Display) -> Prepared:
     plans = compile_plans(series.profile, kernel=series.kernel)
-    if series.claims is None:  # claims take controls and cross-checks as well
+    if series.claims is None:  # claims also need controls and cross-checks
         slugs = set(slugs_of(series))
         plans = plans.only(lambda run, _axes: slug_of(run) in slugs)
     return prepare(experiment, series.profile, plans, display.build)
 
 
 def _problems(outcomes: list[Outcome]) -> list[str]:
-    """What made runs fail, each text once with the number of runs it stopped."""
+    """Describe why runs failed, each reason once with the number of runs."""
     count: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.error is not None:
@@ -132,7 +132,7 @@ def _problems(outcomes: list[Outcome]) -> list[str]:
 
 
 def explain(experiment: Path) -> str | None:
-    """Claims and report of an experiment, for those who look into a regression; why not, where it cannot be."""
+    """Judge the claims and write the report of an experiment; return why not if that fails."""
     try:
         judged_claims(experiment)
         report(experiment, prometheus="off")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as one file that can be mailed. docs/pack.md."""
+"""Pack runs into one file that can be mailed (docs/pack.md)."""

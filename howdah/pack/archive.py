@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file: a tar archive in one zstd frame. The same runs give the same bytes; what is taken out is checked first."""
+"""The file format: a tar archive in one zstd frame. Equal runs give equal bytes; extracted content is checked first."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SUFFIX = ".howdah.tar.zst"
 INDEX = "pack.json"
 FORMAT = 1
 _LEVEL = 3
-# The most that zstd reads without being asked to: each run has the same agent, some megabytes after that of the last.
+# The largest window that zstd decompresses by default. Each run has the same agent, some megabytes apart.
 _WINDOW_LOG = 27
 _CHUNK_BYTES = 1 << 20
 _LARGEST_HEADER_BYTES = 1 << 16
-_LARGEST_INDEX = 256 * 1024 * 1024  # of 10 000 runs it has 60 MB
+_LARGEST_INDEX = 256 * 1024 * 1024  # for 10 000 runs it has 60 MB
 
 
 class PackError(HowdahError):
@@ -45,24 +45,15 @@ def write_archive(
     check: IndexCheck = check_index,
     tell: Callable[[str, int, int], None] | None = None,
 ) -> PackIndex:
-    """Write the archive below the top directory ``name``, the index first; the index, which ``check`` finds right.
+    """Write the archive, with everything in the directory ``name`` and the index first. Return the index, which
+    ``check`` must accept.
 
     ``about`` is the index without its files.
     """
     entries = sorted(entries, key=lambda entry: entry.name)
     files = {entry.name: IndexedFile(bytes=entry.size, sha256=entry.sha256()) for entry in entries}
     index = about.model_copy(update={"format": FORMAT, "files": files})
-    written = index.plain()
-    try:
-        check(written)
-    except ValueError as error:
-        raise PackError(f"this cannot be packed: {error}") from error
-    first = PackedFile(INDEX, content=(json.dumps(written, indent=1) + "\n").encode())
-    if first.size > _LARGEST_INDEX:
-        raise PackError(
-            f"these are too many files for one pack: {len(entries)}",
-            hint="Pack parts, or use --tables or --results.",
-        )
+    first = _index_file(index, check)
     temporary = writing_name(target)
     how = zstandard.ZstdCompressionParameters.from_level(
         _LEVEL, window_log=_WINDOW_LOG, enable_ldm=True, write_checksum=True
@@ -83,8 +74,24 @@ def write_archive(
     return index
 
 
+def _index_file(index: PackIndex, check: IndexCheck) -> PackedFile:
+    """pack.json. Raises PackError if ``check`` refuses it, or it is too large."""
+    written = index.plain()
+    try:
+        check(written)
+    except ValueError as error:
+        raise PackError(f"this cannot be packed: {error}") from error
+    file = PackedFile(INDEX, content=(json.dumps(written, indent=1) + "\n").encode())
+    if file.size > _LARGEST_INDEX:
+        raise PackError(
+            f"these are too many files for one pack: {len(index.files)}",
+            hint="Pack parts, or use --tables or --results.",
+        )
+    return file
+
+
 def _add(archive: tarfile.TarFile, name: str, entry: PackedFile) -> None:
-    """Nothing of who packed it, where or when."""
+    """Add a file without owner, time or place of packing."""
     member = tarfile.TarInfo(name)
     member.size, member.mode, member.mtime = entry.size, 0o644, 0
     with entry.opened() as opened:
@@ -92,10 +99,10 @@ def _add(archive: tarfile.TarFile, name: str, entry: PackedFile) -> None:
 
 
 def extract(file: Path, target: Path, check: IndexCheck = check_index) -> PackIndex:
-    """Write the content of a pack to the new directory ``target``; the index.
+    """Extract a pack into the new directory ``target`` and return its index.
 
-    Only plain files are written, only those that the index has, each as the index says, and only below ``target``,
-    which is there when all is right, or not at all. Raises PackError.
+    Only plain files of the index are written, with the size and digest it gives, and only below ``target``. That
+    directory appears complete and correct, or not at all. Raises PackError.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise PackError("this exists already", where=str(target), hint="Name a directory that does not exist.")
@@ -116,7 +123,7 @@ def extract(file: Path, target: Path, check: IndexCheck = check_index) -> PackIn
 def _extract_all(file: Path, place: Path, check: IndexCheck) -> PackIndex:
     index: PackIndex | None = None
     seen: set[str] = set()
-    shared: dict[str, Path] = {}  # what the guests of several runs were given, by its digest
+    shared: dict[str, Path] = {}  # files that the guests of several runs received, by digest
     with _members(file) as members:
         for member, content in members:
             name = _name(member, file)
@@ -139,12 +146,12 @@ def _extract_all(file: Path, place: Path, check: IndexCheck) -> PackIndex:
 
 
 def _is_shared(name: str) -> bool:
-    """Whether the file is of a run's ``share/``, which howdah itself links between runs (howdah/engine/share.py)."""
+    """Whether the file is in ``share/``, whose equal files howdah links between runs (howdah/engine/share.py)."""
     return "share" in PurePosixPath(name).parts[:-1]
 
 
 def _link(first: Path, again: Path) -> None:
-    """Give ``again`` the content of ``first``, which is equal, without its bytes. Where there are no links it stays."""
+    """Replace ``again`` by a hard link to the equal file ``first``, if the file system has links."""
     if first == again:
         return
     linked = again.with_name(f"{PARTIAL}{again.name}")
@@ -156,7 +163,7 @@ def _link(first: Path, again: Path) -> None:
 
 
 def size_on_disk(index: PackIndex) -> int:
-    """Bytes of the unpacked files, those that runs share counted once."""
+    """Bytes of the unpacked files; files that runs share count once."""
     files = {each.sha256 if _is_shared(name) else name: each.bytes for name, each in index.files.items()}
     return sum(files.values())
 
@@ -172,14 +179,14 @@ def _members(file: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]
         with file.open("rb") as opened, zstandard.ZstdDecompressor().stream_reader(opened, closefd=False) as plain:
             with tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|", tarinfo=_Header) as archive:
                 yield each(archive)
-            while plain.read(_CHUNK_BYTES):  # to the end, where the checksum is
+            while plain.read(_CHUNK_BYTES):  # read to the end, where the checksum is
                 pass
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
         raise PackError(f"this is not a howdah pack, or a damaged one: {error}", where=str(file)) from error
 
 
 class _Header(tarfile.TarInfo):
-    """A header; one that only says more of the next member is read whole, so it must be small."""
+    """A member's header. A header that describes the next member is read into memory, so its size is limited."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -190,7 +197,7 @@ class _Header(tarfile.TarInfo):
 
 
 def _name(member: tarfile.TarInfo, file: Path) -> str:
-    """The member's path below the top directory. Raises PackError for whatever could be written elsewhere."""
+    """The member's path below the top directory. Raises PackError for anything that could be written elsewhere."""
     path = PurePosixPath(member.name)
     plain = member.isreg() and not member.issparse()
     inside = not path.is_absolute() and len(path.parts) > 1 and not {"..", "."} & set(member.name.split("/"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a run goes into a pack: its files as they are, but for paths of this machine, and raw/ on demand."""
+"""The files of a run that go into a pack: unchanged, except for paths of this machine, and with raw/ on demand."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, co
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.index import DRAWN_NAME, read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
-from howdah.record.run import read_record
+from howdah.record.run import RunRecord, read_record
 from howdah.report.template import script_json
 
-# What every Linux has by these names, and what guests see.
+# Paths that every Linux system has, and the paths that guests see.
 _COMMON = (
     "/bin",
     "/boot",
@@ -49,7 +49,7 @@ _COMMON = (
     "/usr",
     "/var",
 )
-_HOMES = ("/home/", "/root/", "/Users/")  # also of whoever gave the run to this machine
+_HOMES = ("/home/", "/root/", "/Users/")  # also homes on the machine that the run came from
 _END = rb"(?![\w.-])"
 _BEGIN = rb"(?<![\w./-])"
 
@@ -57,7 +57,7 @@ _BEGIN = rb"(?<![\w./-])"
 class Paths:
     """Replaces paths of this machine in bytes: the runs' directory, the cache, howdah itself, the home, and others.
 
-    Records are JSON and the report is HTML, which write ``ü``, ``"`` and ``&`` in their own ways.
+    Records are JSON and the report is HTML, which escape ``ü``, ``"`` and ``&`` differently.
     """
 
     def __init__(self, runs: Path, others: Iterable[str] = ()) -> None:
@@ -65,9 +65,9 @@ class Paths:
         home = os.path.expanduser("~")  # noqa: PTH111 - stays as it is for a user without one
         named |= {home: "HOME", tempfile.gettempdir(): "TMP", str(Path.cwd()): "HERE"}
         named |= {str(PROJECT): "HOWDAH", str(cache_root()): "CACHE", str(runs): "RUNS", str(runs.resolve()): "RUNS"}
-        # $HOME may be "1": a relative path is a word like any other.
+        # $HOME may be "1": a relative path could be any word of a text.
         named = {path: name for path, name in named.items() if path.startswith("/") and path != "/"}
-        self._names = {form: name.encode() for path, name in named.items() for form in _written(path)}
+        self._names = {form: name.encode() for path, name in named.items() for form in _spellings(path)}
         longest_first = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile(_BEGIN + rb"(?:" + rb"|".join(map(re.escape, longest_first)) + rb")" + _END)
 
@@ -75,15 +75,15 @@ class Paths:
         return self._pattern.sub(lambda match: self._names[match[0]], content)
 
 
-def _written(path: str) -> set[bytes]:
-    """A path as it is, in JSON with and without letters beyond ASCII, and in HTML and its scripts."""
+def _spellings(path: str) -> set[bytes]:
+    """All spellings of a path: plain, in JSON with and without non-ASCII letters, and in HTML and its scripts."""
     json_texts = [json.dumps(path, ensure_ascii=plain)[1:-1] for plain in (True, False)]
     return {os.fsencode(form) for form in (path, *json_texts, str(escape(path)), str(script_json(path))[1:-1])}
 
 
 def paths_in(value: Any) -> Iterator[str]:
-    """Absolute paths in a JSON value that this machine has, other than those that all machines have; and those below
-    anybody's home, which a run that came from elsewhere may name."""
+    """Absolute paths in a JSON value that exist on this machine but not on every machine; and those below any home
+    directory, which a run from elsewhere may name."""
     if isinstance(value, dict):
         for item in value.values():
             yield from paths_in(item)
@@ -101,14 +101,14 @@ _TEXTS = (".json", ".jsonl", ".log", ".txt", ".yaml", ".html", ".csv")
 _LARGEST_TEXT = 64 * 1024 * 1024
 
 
-class Held:
-    """Contents in a file that has no name: those of ten thousand runs need no memory. Use in ``with``."""
+class Spool:
+    """An unnamed temporary file for contents, so that ten thousand runs need no memory. Use it as a context manager."""
 
     def __init__(self, directory: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed in __exit__
 
     def add(self, content: bytes) -> int:
-        """Where it begins."""
+        """Append the content and return its offset."""
         place = self._file.seek(0, os.SEEK_END)
         self._file.write(content)
         return place
@@ -117,7 +117,7 @@ class Held:
         self._file.seek(place)
         return self._file.read(size)
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> Spool:
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -126,24 +126,24 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PackedFile:
-    """A file of a pack: where it comes from (the file, or its place and size among what is held), or what it holds."""
+    """A file of a pack: its source file, its content, or the offset and size of its content in a ``Spool``."""
 
     name: str
     source: Path | None = None
     content: bytes = b""
-    held: tuple[Held, int, int] | None = None
+    spooled: tuple[Spool, int, int] | None = None
 
     @property
     def size(self) -> int:
-        if self.held is not None:
-            return self.held[2]
+        if self.spooled is not None:
+            return self.spooled[2]
         return self.source.stat().st_size if self.source else len(self.content)
 
     def opened(self) -> io.BufferedReader | io.BytesIO:
         if self.source is not None:
             return open_foreign(self.source)
-        held = self.held
-        return io.BytesIO(held[0].read(held[1], held[2]) if held is not None else self.content)
+        spooled = self.spooled
+        return io.BytesIO(spooled[0].read(spooled[1], spooled[2]) if spooled is not None else self.content)
 
     def sha256(self) -> str:
         with self.opened() as opened:
@@ -152,77 +152,83 @@ class PackedFile:
 
 @dataclass
 class Content:
-    """Entries of a pack, and what is to be said of them."""
+    """The files of a pack, and the names of those rewritten and left out."""
 
-    held: Held
+    spool: Spool
     entries: list[PackedFile] = field(default_factory=list)
     rewritten: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def add(self, name: str, content: bytes) -> None:
-        self.entries.append(PackedFile(name, held=(self.held, self.held.add(content), len(content))))
+        self.entries.append(PackedFile(name, spooled=(self.spool, self.spool.add(content), len(content))))
 
 
 _DATA = ("raw/", "tables/", "share/")
 
 
 def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, kind: Kind) -> None:
-    """The files of one run; run.json names them as they are in the pack.
+    """Add the files of one run; run.json is changed to describe them as packed.
 
-    As ``results`` it has neither records nor tables, like a run whose data were removed; as ``tables`` it lacks large
-    records.
+    ``kind`` results leaves out raw records and tables, as in a run whose data were removed; ``kind`` tables leaves out
+    large raw records.
 
-    Raises MismatchError for a file that is not the one that was recorded.
+    Raises MismatchError for a file that differs from the one recorded.
     """
     record = read_record(run)
     wrong = mismatches(run, record)
     if wrong:
         raise refusal(run, wrong[0])
-    known = dict(record.digests or {})
-    rewritten: dict[str, str | None] = {}
-    dropped: list[str] = []
-    gone: list[str] = []  # of results: whole folders
-    for name in covered(run):
-        file = run.path / name
-        if kind == "results" and name.startswith(_DATA):
-            known.pop(name, None)
-            gone.append(name)
-            continue
-        if kind == "tables" and _is_bulk(file, name):
-            dropped.append(name)
-            known.pop(name, None)
-            continue
-        changed = _rewritten(file, paths)
-        if changed is None:
-            content.entries.append(PackedFile(f"{prefix}/{name}", file))
-            continue
-        content.add(f"{prefix}/{name}", changed)
-        entry = content.entries[-1]
-        rewritten[name] = known.get(name)
-        known[name] = entry.sha256()
-        content.rewritten.append(entry.name)
-    content.left_out += [f"{prefix}/{name}" for name in dropped]
-    if gone:
-        folders = sorted({name.partition("/")[0] for name in gone})
-        content.left_out += [f"{prefix}/{folder}/" for folder in folders]
-        record.data_removed, record.packed_as = True, kind
-    if "plan.json" in rewritten:
-        record.plan_sha256 = known["plan.json"]
-    if record.digests is not None:
-        record.digests = known
-    if dropped:
-        record.raw_left_out = dropped
-    if rewritten:
-        record.rewritten = rewritten
-    differs = bool(rewritten or dropped or gone)
-    text = f"{json.dumps(record.plain(), indent=1)}\n".encode() if differs else read_foreign(run.provenance)
+    files = list(covered(run))
+    removed = [name for name in files if kind == "results" and name.startswith(_DATA)]
+    bulk = [name for name in files if kind == "tables" and _is_bulk(run.path / name, name)]
+    rewritten = _add_files(content, run, [name for name in files if name not in {*removed, *bulk}], prefix, paths)
+    content.left_out += [f"{prefix}/{name}" for name in bulk]
+    content.left_out += [f"{prefix}/{folder}/" for folder in sorted({name.partition("/")[0] for name in removed})]
+    differs = bool(rewritten or bulk or removed)
+    if differs:
+        _describe_packed(record, rewritten, bulk, removed, kind)
+        text = f"{json.dumps(record.plain(), indent=1)}\n".encode()
+    else:
+        text = read_foreign(run.provenance)
     content.add(f"{prefix}/run.json", paths.replaced(text))
     differs |= paths.replaced(text) != text
     _add_signature(content, run.path, prefix, changed=differs)
 
 
+def _add_files(content: Content, run: RunDirectory, names: list[str], prefix: str, paths: Paths) -> dict[str, str]:
+    """Add files of a run, without paths of this machine; return the new digests of those that had any."""
+    digests: dict[str, str] = {}
+    for name in names:
+        changed = _rewritten(run.path / name, paths)
+        if changed is None:
+            content.entries.append(PackedFile(f"{prefix}/{name}", run.path / name))
+        else:
+            content.add(f"{prefix}/{name}", changed)
+            content.rewritten.append(f"{prefix}/{name}")
+            digests[name] = content.entries[-1].sha256()
+    return digests
+
+
+def _describe_packed(
+    record: RunRecord, rewritten: dict[str, str], bulk: list[str], removed: list[str], kind: Kind
+) -> None:
+    """Change a run's record to say what the pack has: the digests of files, and which were rewritten or left out."""
+    before = record.digests or {}
+    if record.digests is not None:
+        absent = {*bulk, *removed}
+        record.digests = {name: digest for name, digest in before.items() if name not in absent} | rewritten
+    if "plan.json" in rewritten:
+        record.plan_sha256 = rewritten["plan.json"]
+    if removed:
+        record.data_removed, record.packed_as = True, kind
+    if bulk:
+        record.raw_left_out = bulk
+    if rewritten:
+        record.rewritten = {name: before.get(name) for name in rewritten}
+
+
 def _add_signature(content: Content, place: Path, prefix: str, *, changed: bool) -> None:
-    """A signature is of the files as they were: it stays where none of them changed."""
+    """Keep a signature only if no signed file was changed."""
     for name in _SIGNATURES:
         if not (place / name).exists():
             continue
@@ -233,13 +239,14 @@ def _add_signature(content: Content, place: Path, prefix: str, *, changed: bool)
 
 
 def _is_bulk(file: Path, name: str) -> bool:
-    """Large records that tables are made from; what measures and checks read of raw/ is JSON, and stays."""
+    """Whether the file is a large record that only tables are made from. JSON in raw/, which measures and checks read,
+    is not."""
     plain = content_name(file)
     return name.startswith("raw/") and plain.suffix != ".json" and (plain != file or file.stat().st_size >= LEAST_BYTES)
 
 
 def _rewritten(file: Path, paths: Paths) -> bytes | None:
-    """The content of a text without paths of this machine; None if it has no such paths or is not text."""
+    """The content of a text with paths of this machine replaced; None if it has none or is not text."""
     plain = content_name(file)
     packed = file.suffix == ".gz"
     if not packed and plain.suffix not in _TEXTS:
@@ -265,7 +272,7 @@ def _rewritten(file: Path, paths: Paths) -> bytes | None:
 
 @contextmanager
 def _unpacked(file: Path) -> Iterator[BinaryIO]:
-    """What a .gz holds, as a stream: a file of a megabyte may become all memory."""
+    """The content of a .gz as a stream, because a file of a megabyte may expand beyond memory."""
     with open_foreign(file) as opened, gzip.open(opened) as content:
         yield cast("BinaryIO", content)
 
@@ -273,7 +280,7 @@ def _unpacked(file: Path) -> Iterator[BinaryIO]:
 def add_experiment(
     content: Content, path: Path, runs: list[RunDirectory], prefix: str, paths: Paths, page: str
 ) -> None:
-    """What an experiment has beside its runs, of which only ``runs`` are packed; its page is made for it."""
+    """Add the files beside an experiment's runs. Only ``runs`` are packed, and ``page`` is their report."""
     index = read_index(path / "experiment.json")
     names = {run.name for run in runs}
     cells = [cell for cell in index.cells if cell.run in names]
@@ -281,7 +288,7 @@ def add_experiment(
     text = index.model_copy(update={"cells": cells}).text() if part else read_foreign(path / "experiment.json").decode()
     files = {"experiment.json": text.encode(), "report.html": page.encode()}
     for name in ("profile.yaml", "claims.json", DRAWN_NAME):
-        # Claims are about all runs of the experiment.
+        # Claims are about all runs, so a part of them has no claims.json.
         if os.path.lexists(path / name) and not (part and name == "claims.json"):
             files[name] = read_foreign(path / name)
     changed = part
@@ -290,7 +297,7 @@ def add_experiment(
         after = paths.replaced(before)
         if name == "experiment.json":
             after = _with_profile(after, paths.replaced(profile), "profile.yaml" in files)
-        if name == "report.html":  # which names the profile by its digest
+        if name == "report.html":  # the page names the profile by its digest
             after = after.replace(_hex(profile), _hex(paths.replaced(profile)))
         elif after != before:
             changed = True
@@ -305,7 +312,7 @@ def _hex(text: bytes) -> bytes:
 
 
 def _with_profile(index: bytes, profile: bytes, there: bool) -> bytes:
-    """The index names the profile that is in the pack."""
+    """The index with the digest of the packed profile."""
     value = json.loads(index)
     digest = hashlib.sha256(profile).hexdigest()
     said = value.get("profile") or {}
@@ -315,7 +322,7 @@ def _with_profile(index: bytes, profile: bytes, there: bool) -> bytes:
 
 
 def local_paths(runs: list[RunDirectory]) -> set[str]:
-    """Paths of this machine that plans and records of the runs name: kernel trees, modules, profiles."""
+    """Paths of this machine in the runs' plans and records: kernel trees, modules, profiles."""
     found: set[str] = set()
     for run in runs:
         for file in (run.plan, run.provenance):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs and experiments as one file, with a page of their results and their units; and back."""
+"""Pack runs and experiments into one file, with a page of their results and their units; and unpack it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.metric import known_metrics
 from howdah.pack.archive import INDEX, SUFFIX, extract, write_archive
-from howdah.pack.content import Content, Held, PackedFile, Paths, add_experiment, add_run, local_paths
+from howdah.pack.content import Content, PackedFile, Paths, Spool, add_experiment, add_run, local_paths
 from howdah.pack.shape import Kind, PackIndex
 from howdah.record.directory import RunDirectory, read_object
 from howdah.record.index import drawn
@@ -28,7 +28,7 @@ from howdah.verify.experiment import runs_below
 from howdah.verify.finding import Discrepancy, Report
 from howdah.work.results import check_results, runs_of
 
-Tell = Callable[[str, int, int], None]  # a step, and how many of its parts are done
+Tell = Callable[[str, int, int], None]  # called with a step, its parts done, and all its parts
 
 _README = """\
 These are runs of howdah {version}, which measures how TCP starts up on long paths.
@@ -65,14 +65,14 @@ _VERIFIED: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Packed:
-    """A pack that was written, and its index (docs/pack.md)."""
+    """A pack file and its index (docs/pack.md)."""
 
     file: Path
     index: PackIndex
 
 
-def _silent(_what: str, _done: int, _total: int) -> None:
-    """Where nobody waits."""
+def _no_progress(_what: str, _done: int, _total: int) -> None:
+    """Report no progress."""
 
 
 def default_name(paths: list[Path]) -> str:
@@ -80,15 +80,15 @@ def default_name(paths: list[Path]) -> str:
 
 
 def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Tell | None = None) -> Packed:
-    """Write directories of runs or experiments to ``target``; of ``kind`` tables large raw records are left out, of
+    """Write directories of runs or experiments to ``target``. ``kind`` tables leaves out large raw records, ``kind``
     results all records and tables.
 
     Results are brought up to date first. Raises HowdahError for what cannot be read, and MismatchError for a file that
-    is not the one that was recorded.
+    differs from the one recorded.
     """
-    chosen = _chosen(paths)
-    with Held(target.parent) as held:
-        return _packed(chosen, Content(held), target, kind, tell or _silent)
+    chosen = _runs_by_experiment(paths)
+    with Spool(target.parent) as spool:
+        return _packed(chosen, Content(spool), target, kind, tell or _no_progress)
 
 
 def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, kind: Kind, tell: Tell) -> Packed:
@@ -107,26 +107,15 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
         if (home / "experiment.json").exists():
             tell("report", 0, 0)
             whole = len(runs) == len(runs_of(home))
-            shown = _shown([home] if whole else [run.path for run in runs])
+            shown = _read_runs([home] if whole else [run.path for run in runs])
             page = _page(shown)
             commands += figure_commands(shown, kind)
-            # One that names a place of this machine works nowhere else.
+            # A command with a path of this machine works nowhere else.
             senders |= dict.fromkeys(each for each in drawn(home) if hidden.replaced(each.encode()) == each.encode())
             add_experiment(content, home, runs, home.name, hidden, page)
     units = (json.dumps(_units(), indent=1) + "\n").encode()
-    figures, given = ("\n".join(f"  {command}" for command in some) or _NONE for some in (commands, senders))
-    lack = ";\nthose of curves need records, which a pack of results lacks" if kind == "results" else ""
-    readme = _README.format(
-        version=__version__,
-        experiments=" ".join(names),
-        figures=figures,
-        drawn=given,
-        lack=lack,
-        held=_HELD[kind],
-        verified=_VERIFIED[kind],
-        read="" if kind == "results" else "; pandas, polars and DuckDB read Parquet",
-    )
-    content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
+    readme = _readme(names, commands, senders, kind).encode()
+    content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme)]
     about = PackIndex(
         howdah=__version__,
         experiments=list(names),
@@ -140,8 +129,23 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
     return Packed(target, write_archive(target, top, about, content.entries, tell=tell))
 
 
-def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
-    """The experiments, and of each the runs that are to be packed, in the order of their names."""
+def _readme(names: Iterable[str], figures: Iterable[str], drawn_before: Iterable[str], kind: Kind) -> str:
+    """The text of README.txt: ``figures`` are commands that draw figures, ``drawn_before`` those the sender ran."""
+    own, given = ("\n".join(f"  {command}" for command in some) or _NONE for some in (figures, drawn_before))
+    return _README.format(
+        version=__version__,
+        experiments=" ".join(names),
+        figures=own,
+        drawn=given,
+        lack=";\nthose of curves need records, which a pack of results lacks" if kind == "results" else "",
+        held=_HELD[kind],
+        verified=_VERIFIED[kind],
+        read="" if kind == "results" else "; pandas, polars and DuckDB read Parquet",
+    )
+
+
+def _runs_by_experiment(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
+    """The runs to pack of each experiment's directory, in order of name."""
     found: dict[Path, dict[Path, RunDirectory]] = {}
     for path in paths:
         check_results(path)
@@ -158,12 +162,12 @@ def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
 
 
 def page_of(paths: list[Path]) -> str:
-    """The report of a pack: drawn from tables alone."""
-    return _page(_shown(paths))
+    """The report of a pack, drawn from tables alone."""
+    return _page(_read_runs(paths))
 
 
-def _shown(paths: list[Path]) -> Experiment:
-    """Runs of one experiment as one."""
+def _read_runs(paths: list[Path]) -> Experiment:
+    """The runs of one experiment as one Experiment."""
     experiments = read_all_shown(paths)
     return replace(experiments[0], runs=[run for each in experiments for run in each.runs])
 
@@ -174,7 +178,7 @@ def _page(merged: Experiment) -> str:
 
 
 def _units() -> object:
-    """Units of metrics.json and of the tables' columns."""
+    """Units of all metrics and of the tables' columns."""
     metrics = {
         name: {"unit": None if metric.is_text else metric.unit, "meaning": metric.meaning}
         for name, metric in known_metrics().items()
@@ -187,13 +191,12 @@ def _units() -> object:
 
 
 def unpack(file: Path, target: Path) -> PackIndex:
-    """Write a pack to the new directory ``target``; its index. Raises PackError (howdah/pack/archive.py)."""
+    """Write a pack to the new directory ``target`` and return its index. Raises PackError (howdah/pack/archive.py)."""
     return extract(file, target)
 
 
 def figure_commands(experiment: Experiment, kind: Kind) -> list[str]:
-    """A command for each figure that can be drawn from what the pack of that kind has, to be run beside the
-    experiment."""
+    """A command for each figure that can be drawn from a pack of that kind, to run beside the experiment."""
     return [
         f"howdah figure --runs . {experiment.path.name} --figure {name}"
         for name, problem in available([experiment], Choice()).items()
@@ -205,9 +208,9 @@ PAGE = "report.html"
 
 
 def check_page(path: Path, reports: list[Report]) -> None:
-    """Add to the experiment's own report whether its page is what this version makes of an unpacked experiment.
+    """Add to the experiment's report whether its page is the one that this version makes of the unpacked experiment.
 
-    Of a pack of results this is unknown, because curves are drawn from tables; nor of one of another version.
+    This cannot be checked for a pack of results, because curves are drawn from tables, nor for one of another version.
     """
     mine = next((each for each in reports if each.path == str(path)), None)
     if mine is None or not (path / PAGE).exists():
@@ -222,7 +225,7 @@ def check_page(path: Path, reports: list[Report]) -> None:
         mine.computed = False
         mine.notes.append(f"{PAGE} is not checked: howdah {index.get('howdah')} made it, and this is {__version__}")
         return
-    # Of some runs of an experiment, the page is theirs.
+    # The page of a partial pack shows only its runs.
     ways = ([path], [run.path for run in runs_below(path)])
     try:
         page = read_foreign(path / PAGE)

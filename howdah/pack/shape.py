@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pack may hold: experiments of runs, as docs/data-format.md has them, and nothing else.
+"""What a pack may contain: experiments of runs as in docs/data-format.md, and nothing else.
 
-Whoever unpacks one works in its directory afterwards. A file that is none of a run's could be taken there for a
-program, for settings of one, or for a module of Python's.
+Users work in the directory of an unpacked pack. Any other file could be taken there for a program, its settings, or a
+Python module.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SIGNATURES = {MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE}
 _TOP = {"README.txt", "units.json"}
 _OF_EXPERIMENT = {"experiment.json", "profile.yaml", "claims.json", DRAWN_NAME, "report.html", *_SIGNATURES}
 _OF_RUN = {"plan.json", "run.json", "metrics.json", "connections.parquet", "verdict.json", "engine.log", *_SIGNATURES}
-_FOLDERS = {"raw", "share"}  # the guest's records, and what the guest was given
+_FOLDERS = {"raw", "share"}  # the guest's records, and the files given to the guest
 _TABLE = re.compile(r"[a-z0-9_]+\.parquet|ingest\.json", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _DEEPEST = 12
@@ -36,7 +36,7 @@ class IndexedFile(FilePart):
 
 
 class PackIndex(FilePart):
-    """pack.json (docs/pack.md); that of the one run that a worker of a cluster sends has its name and files alone."""
+    """pack.json (docs/pack.md). For the one run that a cluster's worker sends, it has only the run's name and files."""
 
     format: int = 0
     howdah: str | None = None
@@ -53,7 +53,7 @@ IndexCheck = Callable[[Any], None]
 
 
 def check_index(index: Any) -> None:
-    """Raises ValueError for the first thing in pack.json that is not as ``howdah pack`` writes it."""
+    """Raise ValueError for the first thing in pack.json that ``howdah pack`` would not write."""
     if not isinstance(index, dict):
         raise ValueError("it is not an object")
     experiments, runs, files = (index.get(name) for name in ("experiments", "runs", "files"))
@@ -86,7 +86,7 @@ def check_index(index: Any) -> None:
 
 
 def check_run_index(index: Any) -> None:
-    """The same of the one run that a worker of a cluster sends."""
+    """Raise ValueError likewise for the index of the one run that a cluster's worker sends."""
     if not isinstance(index, dict) or not isinstance(index.get("files"), dict):
         raise ValueError("it is not an object with files")
     for name, said in index["files"].items():

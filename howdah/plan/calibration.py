@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the path is measured, between which hosts, and what it must measure as."""
+"""Times, hosts and expected results of the measurement of the path."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from howdah.plan.schedule import Schedule
 from howdah.profile.model import Scenario
 
 SETTLE_US = 1_000_000
-# Machines that share no memory count packets at one instant: none of them sees when the others have become silent.
+# Extra wait of separate machines: each counts packets at a fixed instant and cannot see when the others are silent.
 SEPARATE_US = 4_000_000
-# What an agent needs to put records away is nothing where computing takes no time, and less than this at a nanosecond
-# for each instruction; a slower processor takes it times and times again.
+# Time in which an agent stores its records, at one instruction per nanosecond. It is multiplied for slower processors;
+# it is zero if computing takes no virtual time.
 PUT_AWAY_US = 1_000_000
 
 
@@ -34,13 +34,13 @@ def calibration(
     several_clocks: bool = False,
     processor_shift: int = 0,
 ) -> Calibration:
-    """When the path is measured, and what it must measure as.
+    """Return when the path is measured, and the expected results.
 
-    One calibration holds probes, a train at the sender interface's rate that overfills the buffer, its drain, and
-    waiting for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer. Probes of a slow path take
-    longer. Of a buffer that takes longer than
-    ``MOST_FILLED_US`` to drain only a part is filled. The second one starts when what the flows left in their send
-    queues (at most two windows), and in the queues of both ways, can have drained.
+    One calibration consists of probes, a train at the sender interface's rate that overfills the buffer, its drain, and
+    a wait for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer. Probes of a slow path take longer.
+    A buffer that takes longer than ``MOST_FILLED_US`` to drain is filled only in part. The second calibration starts
+    when the rest of the flows' send queues (at most two windows), and of the queues in both directions, can have
+    drained.
     """
     part_bytes = _part(path)
     drain_us = min(path.forward_queue_us, MOST_FILLED_US)
@@ -55,7 +55,7 @@ def calibration(
     settle_us = SETTLE_US + rtt_us + drain_us
     if path.policer is not None:
         phase_us += path.policer.measuring_us
-        settle_us += path.policer.full_us  # its last train leaves the bucket empty
+        settle_us += path.policer.full_us  # the last train leaves the bucket empty
     if path.jitter is not None:
         phase_us += path.jitter.measuring_us
     linger_us = SETTLE_US + extra_us + path.leaving_us(rtt_us) + (SEPARATE_US if several_clocks else 0)
@@ -100,7 +100,7 @@ def calibration(
 
 
 def _part(path: Path) -> int | None:
-    """How much of the bottleneck's buffer is filled, where that is not all of it."""
+    """Return how many bytes of the bottleneck's buffer are filled, None for all of it."""
     if path.buffer_bytes * 8_000_000 // path.rate_bits_per_second <= MOST_FILLED_US:
         return None
     whole_frames = MOST_FILLED_US * path.rate_bits_per_second // 8_000_000 // path.frame_bytes
@@ -108,13 +108,13 @@ def _part(path: Path) -> int | None:
 
 
 def _slower(path: Path) -> int | None:
-    """The rate of the sender's interface, where that is what spaces a train out."""
+    """Return the rate of the sender's interface if it is the one that spaces a train, else None."""
     interface = path.sender_interface_bits_per_second
     return interface if interface is not None and interface < path.rate_bits_per_second else None
 
 
 def _train(path: Path, queues: list[HopQueue]) -> int | None:
-    """The longest train that every queue on the way lets pass; None: as long as the bottleneck's buffer allows."""
+    """Return the longest train that no queue on the path drops from; None: limited by the bottleneck's buffer alone."""
     part = [] if (filled := _part(path)) is None else [filled]
     room = Room(path.buffer_bytes, path.rate_bits_per_second, path.frame_bytes, Fraction(path.bdp_bytes), path.ecn)
     limits = [queue.train_packets(room) for queue in queues]
@@ -124,7 +124,7 @@ def _train(path: Path, queues: list[HopQueue]) -> int | None:
 
 
 def _unknown(path: Path, queue: HopQueue) -> str | None:
-    """Why a queue cannot be filled to its limit, or be distinguished from another one."""
+    """Return why a queue's depth cannot be measured: it cannot be filled, or not be distinguished from another."""
     if not queue.fills:
         return f"{queue.name} drops before its buffer is full"
     if path.policer is not None:
@@ -137,7 +137,7 @@ def _unknown(path: Path, queue: HopQueue) -> str | None:
 
 
 def _fill_us(path: Path, filled_bytes: int, senders: int) -> int:
-    """Time in which all senders together overfill the buffer by a fifth; 0 where they cannot fill it, or at once."""
+    """Return how long all senders take to overfill the buffer by a fifth; 0 if they cannot, or do so at once."""
     if path.sender_interface_bits_per_second is None:
         return 0
     excess = senders * path.sender_interface_bits_per_second - path.rate_bits_per_second

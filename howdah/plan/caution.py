@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison changes besides what it is about, as far as its plans tell: said before anything runs."""
+"""Warnings, before anything runs, about what a comparison changes besides its subject, as far as its plans show it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _WINDOW = "initial_window"
 
 
 def plan_cautions(plans: Sequence[Plan]) -> list[str]:
-    """Sentences about the plans of an experiment's runs; none where the comparison is of one thing."""
+    """Return warnings about the plans of an experiment's runs; none if the comparison changes one thing only."""
     return [*_changes_others(plans), *_ignored_window(plans), *_idle_policer(plans)]
 
 
 def _idle_policer(plans: Sequence[Plan]) -> list[str]:
-    """A policer that drops nothing, or nothing that the queue behind it would not."""
+    """Warn about a policer that drops nothing, or nothing that the queue behind it would not drop anyway."""
     found = []
     for plan in plans:
         path, policer = plan.path, plan.path.policer
@@ -36,7 +36,7 @@ def _idle_policer(plans: Sequence[Plan]) -> list[str]:
 
 
 def _changes_others(plans: Sequence[Plan]) -> list[str]:
-    """The sweep's algorithm is that of every flow that names none."""
+    """Warn if a sweep of the algorithm also changes background flows, because they name no algorithm of their own."""
     swept = [plan for plan in plans if ALGORITHM in plan.axes]
     names = list(dict.fromkeys(plan.algorithm for plan in swept))
     if len(names) < 2:
@@ -63,7 +63,7 @@ def _follows(flow: Flow, plan: Plan) -> bool:
 
 
 def _ignored_window(plans: Sequence[Plan]) -> list[str]:
-    """An initial window is swept over algorithms that have their own."""
+    """Warn if the initial window is swept over algorithms that set their own."""
     swept = {name for plan in plans for name in plan.axes if name.rpartition(".")[2] == _WINDOW}
     if not swept:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One cell of a profile to the plan of one run: a pure function; nothing downstream derives anything again."""
+"""Compiles one cell of a profile to the plan of one run: a pure function; nothing downstream derives anything again."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ from howdah.trait import Traits, engines, known_engines, traits
 VIRTUAL_SETUP_US = 3_000_000  # boot and building the network, in virtual time
 REAL_SETUP_US = 30_000_000
 
-PACKETS_PER_WALL_SECOND = 20_000  # slowest an engine may be: a tenth of what one core does with in-kernel traffic
+PACKETS_PER_WALL_SECOND = 20_000  # least speed of an engine: a tenth of one core's with in-kernel traffic
 USER_SPACE_SLOWDOWN = 10
 WALL_CLOCK_BASE_S = 120.0
 
 
 def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = None) -> Plan:
-    """The plan of one run; ``engine`` and ``kernel`` replace the profile's. Raises ProfileError.
+    """Return the plan of one run; ``engine`` and ``kernel`` override the profile's. Raise ProfileError.
 
-    Depends on nothing but its arguments, the topology's file and this package.
+    The result depends only on the arguments, the topology's file and this package.
     """
     cell = expand(cell)
     scenario = cell.scenario
@@ -74,7 +74,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     kind = traits(engine, real_time=real_time is not None)
     check_model(cell, engine, kernel, kind)
     check_bpf(cell, engine, kind)
-    # What sends and receives is ours, in a kernel or in a simulator.
+    # howdah's own kernel or simulator sends and receives.
     own = kind.own_kernel or bool(kind.model)
     processor_shift = scenario.machine.shift if kind.finite_processor else None
     network, topology_arguments = _network(cell)
@@ -147,7 +147,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         traits=kind,
         required_modules=required_modules(cell, flows, receivers, processors),
         own_algorithms=own_algorithms(cell),
-        # The same with and without calibration: the phases of a kernel's ticks and timers at time zero follow from it.
+        # The same with and without calibration: it determines the phases of the kernel's ticks and timers at time zero.
         epoch_us=setup_us + measured.phase_us + measured.settle_us,
         duration_us=scenario.duration,
         guest_memory_bytes=with_captures(size.guest_memory_bytes, len(collected.pcap)),
@@ -171,12 +171,12 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
 
 
 def _network(cell: Cell) -> tuple[Network, dict[str, int]]:
-    """The network, and what its class was given."""
+    """Return the network and the arguments of its class."""
     section = cell.scenario.topology
     file = cell.absolute(section.file, "topology", "file") if section.file is not None else None
     hops = cell.scenario.path.hops
     name = section.class_ or section.name or ("chain" if hops else "dumbbell")
-    # A topology of one's own decides how many hosts it has, unless the profile says so.
+    # A user's topology decides how many hosts it has, unless the profile does.
     pairs = section.pairs if section.pairs or file else pairs_of(cell.scenario)
     arguments = {} if pairs is None else {"pairs": pairs}
     if file is None and name == "chain":
@@ -221,7 +221,7 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         ecn=asked.ecn,
         hops=hops,
         early_us=asked.early_us,
-        reorder_ratio=float(asked.reorder.of_all) if asked.reorder else 0.0,
+        reorder_ratio=float(asked.reorder.share_of_all) if asked.reorder else 0.0,
         least_added_us=varying.least_us,
         rate_steps=[list(step) for step in varying.other.rate],
         forward_loss_steps=[list(step) for step in varying.other.forward_loss],
@@ -240,7 +240,7 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
 
 
 def _carried(scenario: Scenario, varying: Schedule) -> int:
-    """What all flows together can send: over the bottleneck, the other hops, and the other way."""
+    """Return the highest rate of all flows together: over the bottleneck, the other hops, and in reverse."""
     asked = scenario.path
     hops = sum(hop.rate for hop in asked.hops) if scenario.background else 0
     back = asked.reverse_rate or 0 if any(flow.direction == "reverse" for flow in scenario.background) else 0
@@ -267,7 +267,7 @@ def _host(network: Network, node: str) -> Host:
 def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
     events = [Event(flow.start_us, StartFlow(flow.id)) for flow in flows]
     events += [Event(flow.stop_us, StopFlow(flow.id)) for flow in flows]
-    # At one instant the path changes first, then flows stop, then flows start.
+    # At the same instant the path changes first, then flows stop, then flows start.
     order = {"class": 0, "qdisc": 0, "link": 0, "stop_flow": 1, "start_flow": 2}
     return sorted(events + shaping.changes, key=lambda item: (item.at_us, order[item.op]))
 
@@ -283,8 +283,8 @@ def _collect(cell: Cell, network: Network, size: Sizes, flows: list[Flow]) -> Co
         tcp_probe=asked.tcp_probe,
         intervals_us=asked.intervals_us,
         ss=asked.ss,
-        # A qlog is a stack's own word: what left its host is captured beside it.
-        # Of a TCP that is not the kernel's, the capture is all there is.
+        # A qlog is only the stack's claim, so its host's packets are captured as well. For a TCP that is not the
+        # kernel's, the capture is the only record.
         pcap=list(
             dict.fromkeys(
                 [*asked.pcap, *(_access(network, flow.sender) for flow in flows if flow.quic or flow.sender_stack)]
@@ -297,7 +297,7 @@ def _collect(cell: Cell, network: Network, size: Sizes, flows: list[Flow]) -> Co
 
 
 def _of_what_is_there(plan: Plan) -> Collect:
-    """Without the collectors of what the plan has not."""
+    """Remove the collectors of features that the plan lacks."""
     asked = {name: registered()[name].collector for name in plan.collect.intervals_us}
     return plan.collect.at(**{name: None for name, kind in asked.items() if not kind.planned_for(plan)})
 
@@ -307,7 +307,7 @@ def _access(network: Network, host: str) -> str:
 
 
 def _real_time(cell: Cell, kind: Traits) -> RealTime | None:
-    """Raises ProfileError where processor time is asked for, of which only virtual time keeps accounts."""
+    """Return the real-time machine, if any. Raise ProfileError for processor time, which needs virtual time."""
     machine = cell.scenario.machine
     if not kind.boots_machine or machine.time == "virtual":
         return None
@@ -329,7 +329,7 @@ def _own_kernel(cell: Cell, kind: Traits) -> OwnKernel | None:
 
 
 def _machine_kernels(cell: Cell, engine: str, kind: Traits) -> dict[str, str] | None:
-    """Raises ProfileError where machines are chosen and the engine has none to choose from."""
+    """Return the kernel of each machine. Raise ProfileError if some are named and the engine has no such machines."""
     asked = cell.scenario.machines.kernels()
     if asked and not kind.several_machines:
         role = next(iter(asked))
@@ -341,7 +341,7 @@ def _machine_kernels(cell: Cell, engine: str, kind: Traits) -> dict[str, str] | 
 
 
 def _kernel(cell: Cell, asked: str | None) -> str:
-    """The name of a kernel, or the absolute path of its tree; relative ones start where they were written."""
+    """Return the name of a kernel, or the absolute path of its tree; a relative path starts where it was written."""
     if asked is not None:
         where = f"--kernel {asked[:60]}"
         check_kernel_name(asked, where)
@@ -351,7 +351,7 @@ def _kernel(cell: Cell, asked: str | None) -> str:
 
 
 def _wall_clock_limit_s(scenario: Scenario, path: Path, flows: list[Flow]) -> float:
-    """Far above what a run takes; a guest of which it passes without simulated time passing hangs."""
+    """Return a limit far above a run's duration; a guest that exceeds it without progress in simulated time hangs."""
     seconds = scenario.duration / 1e6
     packets = (path.carried_bits_per_second or path.rate_bits_per_second) / 8 / path.frame_bytes * seconds
     in_kernel = all(flow.traffic == flow.sink == "kernel" and not flow.stacks for flow in flows)

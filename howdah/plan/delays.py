@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delay lines of a path, one towards each host: what each does, and how it changes while flows run."""
+"""The delay lines of a path, one towards each host: their settings, and how they change while flows run."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from howdah.profile import Cell
 from howdah.profile.link import LinkTrace
 from howdah.profile.varying import MOST_CHANGES
 
-# With a rate, netem keeps packets in order when the delay falls; at this rate a full frame costs 0.12 us.
+# With a rate, netem keeps packets in order when the delay falls; at this rate a full frame takes 0.12 us.
 ORDER_RATE_BITS_PER_SECOND = 100_000_000_000
 
 
 @dataclass(frozen=True)
 class _Instant:
-    """From ``at_us`` on: what is added to the delay, the share of packets that is lost, and whether flows run."""
+    """State from ``at_us`` on: the delay that is added, the share of packets that is lost, and whether flows run."""
 
     at_us: int
     added_us: int
@@ -40,7 +40,7 @@ class _Instant:
 
 @dataclass(frozen=True)
 class DelayLine:
-    """A netem towards ``host``. ``seed`` is set when something in it is random; ``varying`` keeps order."""
+    """A netem towards ``host``. ``seed`` is set if anything in it is random; ``varying`` keeps packets in order."""
 
     host: str
     delay_us: int
@@ -51,14 +51,14 @@ class DelayLine:
     reorder_ratio: float = 0.0
     reorder_gap: int = 0
     loss_burst_packets: float | None = None
-    ends_us: int = 0  # when flows do
-    least_limit_packets: int | None = None  # while flows run
-    tick_us: int = 0  # while flows run
-    table: DelayTable | None = None  # that packets draw from while flows run
+    ends_us: int = 0  # end of the flows
+    least_limit_packets: int | None = None  # limit while flows run
+    tick_us: int = 0  # tick while flows run
+    table: DelayTable | None = None  # table from which packets draw while flows run
 
     @property
     def switched(self) -> bool:
-        """Whether it does while flows run what it does not while it is measured."""
+        """Whether it behaves differently while flows run than while the path is measured."""
         return bool(self.tick_us or self.table or self.least_limit_packets)
 
     def netem(self, delay_us: int, seed: int | None, loss_ratio: float) -> Netem:
@@ -79,7 +79,7 @@ class DelayLine:
         )
 
     def changed(self, instant: _Instant, seed: int | None) -> Netem:
-        """From an instant on."""
+        """The netem from ``instant`` on."""
         netem = self.netem(self.delay_us + instant.added_us, seed, instant.loss_ratio)
         if self.tick_us and instant.running is not None:
             netem = dataclasses.replace(netem, tick_us=self.tick_us if instant.running else 0)
@@ -88,7 +88,7 @@ class DelayLine:
         if self.least_limit_packets is not None:
             netem = dataclasses.replace(netem, limit_packets=self.least_limit_packets)
         if self.table is not None:
-            table = self.table.table if instant.running else None  # a change without one keeps it
+            table = self.table.table if instant.running else None  # a change without a table keeps the current one
             netem = dataclasses.replace(netem, jitter_us=self.table.scale_us, distribution=table)
         return netem
 
@@ -106,7 +106,7 @@ def delay_lines(
     varying: Schedule,
     links: tuple[LinkTrace | None, LinkTrace | None],
 ) -> list[DelayLine]:
-    """Those towards receivers first. ``links`` are the traces of both ways, where they have one."""
+    """Return the delay lines, those towards receivers first. ``links`` are the traces of both directions, if any."""
     lines = []
     asked = cell.scenario.path
     for role, steps, largest in (
@@ -144,7 +144,7 @@ def delay_lines(
 
 
 def install_lines(network: Network, lines: list[DelayLine]) -> list[Qdisc]:
-    """The lines as they are while the path is measured."""
+    """Return the operations that create the lines with the settings under which the path is measured."""
     operations = []
     for line in lines:
         netem = line.netem(line.delay_us, line.seed, line.loss_ratio)
@@ -154,7 +154,7 @@ def install_lines(network: Network, lines: list[DelayLine]) -> list[Qdisc]:
 
 
 def line_changes(cell: Cell, network: Network, path: Path, lines: list[DelayLine], varying: Schedule) -> list[Event]:
-    """Of all lines, in their order. Raises ProfileError for too many, and for a delay below nothing."""
+    """Return the changes of all lines, line by line. Raise ProfileError for too many changes or a negative delay."""
     if path.delay_limit_packets is not None and path.forward_loss_steps:
         what = "a delay line with a limit drops packets itself; the trace says a loss, too"
         raise ProfileError(what, where=cell.place("path", "delay_limit"), hint="leave one of them out")
@@ -163,7 +163,7 @@ def line_changes(cell: Cell, network: Network, path: Path, lines: list[DelayLine
         if (role := network.roles[line.host]) not in of_role:
             of_role[role] = _instants(cell, path, line, varying, ahead=role == "receiver")
     of_line = [of_role[network.roles[line.host]] for line in lines]
-    # Counted before one of them is made: a plan that is refused costs no time.
+    # Counted before any of them is made, so that a refused plan costs no time.
     if sum(map(len, of_line)) > MOST_CHANGES:
         what = f"the delay lines of {len(lines)} hosts would change more than {MOST_CHANGES} times together"
         hint = "make the time between changes longer, duration shorter, or let flows share hosts (topology.pairs)"
@@ -182,7 +182,7 @@ def line_changes(cell: Cell, network: Network, path: Path, lines: list[DelayLine
 
 
 def _seed(cell: Cell, host: str, change: int) -> int:
-    """A seed for one netem and one of its changes, because each change starts the kernel's generator again."""
+    """Return the seed of one netem and one of its changes, because each change restarts the kernel's generator."""
     return derived_seed(cell.scenario.seed, "netem", host, cell.repetition, change)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts live in a kernel of their own: a plan for several kernels in one virtual time, or why it cannot be one.
+"""Assigns hosts to kernels: a plan for several kernels in one virtual time, or the reason why it cannot be one.
 
-Kernels are cut apart at the delay lines. The senders' kernel has the path towards the receivers, a receivers' one the
-path of what its hosts send.
+Kernels are separated at the delay lines. The senders' kernel emulates the path towards the receivers, a receivers'
+kernel the path of what its hosts send.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from howdah.plan.program import traffic_place
 from howdah.profile import Cell
 
 MOST_PARTS = 8  # WIRE_MOST_PARTS of modules/wire/wire.h
+# Fields of flows whose ends must be in one kernel.
 _WHOLE = {
     "program": "programs",
     "http": "HTTP",
@@ -28,13 +29,13 @@ _WHOLE = {
     "sender_stack": "another stack",
 }
 
-FindKernel = Callable[[str, tuple[str | int, ...]], str]  # a kernel as it was written, and where, to its name
+FindKernel = Callable[[str, tuple[str | int, ...]], str]  # a kernel as written, and its place, to its name
 
 
 def divide(cell: Cell, plan: Plan, find_kernel: FindKernel) -> Plan:
-    """The plan with ``kernel`` and ``parts``; unchanged where one kernel is asked for.
+    """Return the plan with ``kernel`` and ``parts``, or unchanged if the profile asks for one kernel.
 
-    Raises ProfileError where the engine has one kernel only, and where the plan cannot be cut.
+    Raise ProfileError if the engine runs one kernel only, or if the plan cannot be divided.
     """
     scenario = cell.scenario
     receivers = _receiver_kernels(cell, plan, find_kernel)
@@ -73,7 +74,7 @@ def _place(cell: Cell) -> str:
 
 
 def _receiver_kernels(cell: Cell, plan: Plan, find_kernel: FindKernel) -> dict[str, str]:
-    """Of each host on the receivers' side."""
+    """Return the kernel of each host on the receivers' side."""
     scenario = cell.scenario
     usual = plan.kernel
     if scenario.receiver.kernel:
@@ -93,7 +94,7 @@ def _receiver_kernels(cell: Cell, plan: Plan, find_kernel: FindKernel) -> dict[s
 
 
 def _check(cell: Cell, plan: Plan, where: str) -> None:
-    """Raises ProfileError for the first thing that cannot be cut apart."""
+    """Raise ProfileError for the first thing that cannot be divided between kernels."""
     if len(plan.parts) > MOST_PARTS:
         raise ProfileError(f"{len(plan.parts)} kernels are asked for; {MOST_PARTS} can run together", where=where)
     if cell.scenario.path.reorder is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens while flows run: flows begin and end, and the path changes (placed.py). Standard library only."""
+"""Events while flows run: flows start and stop, and the path changes (placed.py). Standard library only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from howdah.plan.step import BuiltNetwork, PlanStep, ReadAsWritten, read_step
 
 
 class PlannedChange(PlanStep):
-    """What an event does. ``known`` has the class of each by its name."""
+    """The action of an event. ``known`` maps each name to its class."""
 
     known: ClassVar[dict[str, type[PlanStep]]] = {}
 
@@ -21,7 +21,7 @@ class PlannedChange(PlanStep):
             PlannedChange.known[cls.op] = cls
 
     def line(self) -> str:
-        """For people, as a command where it is one."""
+        """The change as text for people, as a shell command if there is one."""
         raise NotImplementedError
 
 
@@ -29,7 +29,7 @@ class PathChange(PlannedChange):
     """A change of the path while flows run."""
 
     def change(self, to: BuiltNetwork, at_ns: int) -> None:
-        """``at_ns`` is the time that it is planned for. Raises OSError where the kernel refuses it."""
+        """Change the path. ``at_ns`` is the planned time. Raise OSError if the kernel refuses."""
         raise NotImplementedError
 
 
@@ -59,7 +59,7 @@ class StopFlow(FlowChange):
 
 @planned
 class Event(ReadAsWritten):
-    """Something that happens at a time, which counts from the epoch."""
+    """A change at a time, counted from the epoch."""
 
     has_time: ClassVar[bool] = True
     at_us: int

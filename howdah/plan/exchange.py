@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exchanges the queues of senders' interfaces while flows run, where the profile asks for one that may drop.
+"""Replaces the queues of senders' interfaces while flows run, if the profile asks for one that may drop.
 
-What measures the path would overflow such a queue. So it takes its place at the epoch, and gives it back once the
-network is silent.
+The measurement of the path would overflow such a queue. It is therefore installed at the epoch, and the usual queue
+returns once the network is silent.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE
 from howdah.plan.step import Operation
 from howdah.profile import Cell
 
-_BEFORE_MEASURING_US = 50_000  # from when the senders' own queues are back to the second measurement of the path
+_BEFORE_MEASURING_US = 50_000  # from the return of the usual queues to the second measurement of the path
 
 
 def with_host_queues(cell: Cell, network: Network, plan: Plan) -> Plan:
-    """The plan with the senders' queues. Raises ProfileError where a sender has no rate that packets would wait for,
-    or its queue is not in the one kernel of the run."""
+    """Return the plan with the senders' queues. Raise ProfileError if the senders' interfaces have no rate, so that no
+    packet would queue, or if the run has several kernels.
+    """
     asked = cell.scenario.sender.queue
     if asked.discipline is Pfifo:
         return plan
@@ -56,7 +57,7 @@ def with_host_queues(cell: Cell, network: Network, plan: Plan) -> Plan:
 
 
 def _usual(plan: Plan, sender: str) -> Pfifo:
-    """That of its interface while the path is measured."""
+    """Return the queue of the sender's interface while the path is measured."""
     (found,) = (queue.discipline for queue in plan.queues if (queue.node, queue.handle) == (sender, LEAF_HANDLE))
     assert isinstance(found, Pfifo)
     return found

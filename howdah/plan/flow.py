@@ -26,14 +26,15 @@ KERNEL_INITIAL_WINDOW_PACKETS = 10  # TCP_INIT_CWND, RFC 6928
 
 @dataclass(frozen=True)
 class Delays:
-    """One-way delay of the way to each host: a receiver's is the forward delay, a sender's the reverse one."""
+    """One-way delay towards each host: the forward delay of a receiver, the reverse delay of a sender."""
 
     of_host: dict[str, int]
 
 
 def endpoints(cell: Cell, network: Network) -> list[tuple[str, str]]:
-    """Host of the senders' side and of the receivers' side of each flow, background last: the i-th pair, starting over
-    when there are more flows than pairs. Only background need not cross the bottleneck."""
+    """Return the hosts on the senders' and on the receivers' side of each flow, background last: the i-th pair,
+    starting over when there are more flows than pairs. Only background may bypass the bottleneck.
+    """
     scenario = cell.scenario
     senders, receivers = network.nodes("sender"), network.nodes("receiver")
     senders = [host for host in senders if network.bottleneck_ends(host, receivers[0])] or senders
@@ -63,7 +64,7 @@ def _host(cell: Cell, network: Network, index: int, role: str, name: str | None)
 
 
 def host_delays(cell: Cell, network: Network, pairs: list[tuple[str, str]], perturbation: Perturbation) -> Delays:
-    """Delays are properties of hosts, so that every flow can have its own RTT; flows that share a host must agree."""
+    """Return the delay of each host. Delays belong to hosts: flows can differ in RTT, but not flows of one host."""
     path = cell.scenario.path
     delays: dict[str, int] = {}
     for index, (flow, (sender, receiver)) in enumerate(zip(cell.scenario.every_flow, pairs, strict=True)):
@@ -82,7 +83,7 @@ def host_delays(cell: Cell, network: Network, pairs: list[tuple[str, str]], pert
 
 
 def _split(flow: FlowSection, forward_us: int, reverse_us: int) -> tuple[int, int]:
-    """A flow's own RTT, divided between the directions in the path's proportion."""
+    """Return the flow's one-way delays: its own RTT, divided in the path's proportion, or the path's delays."""
     if flow.rtt is None:
         return forward_us, reverse_us
     forward = flow.rtt * forward_us // (forward_us + reverse_us)
@@ -182,7 +183,7 @@ def resolve_flows(
 def _port_pairs(
     cell: Cell, pairs: list[tuple[str, str]], delays: Delays, perturbation: Perturbation
 ) -> list[tuple[int, int]]:
-    """Raises ProfileError."""
+    """Return sender's and receiver's port of each flow. Raise ProfileError."""
     scenario = cell.scenario
     wanted = []
     for index, (flow, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
@@ -197,14 +198,14 @@ def _port_pairs(
 
 
 def _takes_turns(flow: FlowSection) -> bool:
-    """Whether it has its ports only while it lasts: a connection of a group between two sockets of the agent."""
+    """Whether the flow has its ports only while it lasts: a connection of a group between two sockets of the agent."""
     return isinstance(flow, GeneratedFlowSection) and flow.udp is None and flow.http is None
 
 
 def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
-    """Raise ProfileError where a port that the profile names is another flow's on that host.
+    """Raise ProfileError if a port that the profile names is also used by another flow on that host.
 
-    Nor may it be a number that senders connect from: the two ports alone tell the sockets of a trace apart.
+    Nor may it be one of the senders' ports: sockets in a trace are distinguished by the two ports alone.
     """
     scenario = cell.scenario
     given = [flow.port for flow in scenario.every_flow]
@@ -235,14 +236,14 @@ def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
 
 
 def _listens(flow: Flow) -> tuple[str, int]:
-    """Host and port that are asked for by number: the receiver's, but where a program sends that was connected to."""
+    """Return the host and port that listen: the receiver's, except if a program sends that accepted the connection."""
     if flow.program is not None and flow.program.sends == "server":
         return flow.sender, flow.source_port
     return flow.receiver, flow.destination_port
 
 
 def _times(flow: FlowSection, offset_us: int, duration_us: int) -> tuple[int, int]:
-    """Start and stop of a flow that starts later by its perturbation; one of a group keeps its lifetime by that."""
+    """Return start and stop of a flow, delayed by its perturbation; one of a group keeps its lifetime."""
     start, stop = flow.start + offset_us, flow.stop or duration_us
     if not isinstance(flow, GeneratedFlowSection):
         return start, stop
@@ -251,7 +252,7 @@ def _times(flow: FlowSection, offset_us: int, duration_us: int) -> tuple[int, in
 
 
 def _end(flow: GeneratedFlowSection | None, asked: str) -> str:
-    """Who sends, or receives. iperf3 has a control connection of its own, which a short transfer would only measure."""
+    """Return what sends or receives. Short transfers do not use iperf3, whose control connection would dominate."""
     if flow is not None and flow.http is not None:
         return "http"
     if flow is not None and flow.requests > 1:
@@ -262,7 +263,7 @@ def _end(flow: GeneratedFlowSection | None, asked: str) -> str:
 
 
 def _require_time(kind: TrafficKind, cell: Cell, flow: FlowSection, index: int, *, virtual_time: bool) -> None:
-    """Raise ProfileError where a kind cannot run a flow: outside a guest, or for a size instead of a time."""
+    """Raise ProfileError if a kind of traffic cannot make the flow: outside a guest, or by size instead of time."""
     if kind.needs_guest and not virtual_time:
         raise ProfileError(kind.needs_guest, where=cell.place("traffic", "source"), hint="run it with the uml engine")
     if kind.needs_time and flow.size is not None:
@@ -271,9 +272,9 @@ def _require_time(kind: TrafficKind, cell: Cell, flow: FlowSection, index: int, 
 
 
 def _require_round_trips(cell: Cell, flow: FlowSection, index: int, lasts_us: int, rtt_us: int) -> None:
-    """Raise ProfileError for a flow that ends before the first ACK of its data: the handshake's round trip and theirs.
+    """Raise ProfileError for a flow that ends before the first ACK of its data, after the handshake and one more RTT.
 
-    Nothing could be collected of it.
+    Nothing could be recorded about it.
     """
     if lasts_us > 2 * rtt_us:
         return
@@ -284,19 +285,19 @@ def _require_round_trips(cell: Cell, flow: FlowSection, index: int, lasts_us: in
 
 
 def _transactions(flow: GeneratedFlowSection) -> HttpRequests:
-    """Field of a flow of HTTP transactions."""
+    """Return the field ``http`` of a flow."""
     assert flow.http is not None
     return HttpRequests(flow.http.object, flow.http.requests, flow.http.every)
 
 
 def _exchange(flow: GeneratedFlowSection) -> Exchange:
-    """Field of a flow of several requests."""
+    """Return the field ``exchange`` of a flow."""
     assert flow.request is not None
     return Exchange(flow.answer, flow.request, flow.requests, flow.think)
 
 
 def _datagrams(flow: GeneratedFlowSection, moved_us: int, stop_us: int) -> dict[str, Any]:
-    """Fields of a flow of datagrams: an interval to the nanosecond, and bursts that end when the flow does."""
+    """Return the fields of a flow of datagrams: an interval to the nanosecond, and bursts that end with the flow."""
     assert flow.udp is not None
     bursts = [[begin + moved_us, min(end + moved_us, stop_us)] for begin, end in flow.bursts]
     return {
@@ -307,7 +308,7 @@ def _datagrams(flow: GeneratedFlowSection, moved_us: int, stop_us: int) -> dict[
 
 
 def spoken_of(cell: Cell, flows: list[Flow]) -> str:
-    """The algorithm that the run is named after: the profile's, or that of the first flow where each has one of its own
+    """Return the algorithm that the run is named after: the profile's, or the first flow's if each flow names its own
     and none is swept."""
     asked = cell.scenario.algorithm
     is_swept = any(name.rpartition(".")[2] == "algorithm" for name in cell.axes)

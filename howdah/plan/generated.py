@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow that no line of a profile writes out: one connection of a group."""
+"""A flow that the profile does not write out: one connection of a group."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from howdah.profile.model import FlowSection
 
 
 class GeneratedFlowSection(FlowSection):
-    """Made by howdah/plan/group.py. ``origin`` is the group's place in ``groups``, ``slot`` the host pair it takes,
-    ``bursts`` when datagrams are sent (from, to; microseconds after the epoch)."""
+    """One connection of a group (howdah/plan/group.py). ``origin`` is the group's index in ``groups``, ``slot`` the
+    index of its host pair, ``bursts`` the times at which datagrams are sent (from, to; microseconds after the epoch).
+    """
 
     group: str
     origin: int
@@ -21,6 +22,6 @@ class GeneratedFlowSection(FlowSection):
     udp: DatagramSection | None = None
     http: HttpSection | None = None
     requests: int = 1
-    answer: int = 0  # bytes, of each of several requests
+    answer: int = 0  # bytes of the answer to each of several requests
     think: int = 0
     bursts: tuple[tuple[int, int], ...] = ()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of a profile to flows: every draw is made here, from the seed, the group's name and the repetition.
+"""Expands the groups of a profile to flows. All draws depend only on the seed, the group's name and the repetition.
 
-The algorithm and the sweep point do not enter, so that all of them meet the same connections at the same instants.
+The algorithm and the sweep point have no influence, so all of them meet the same connections at the same instants.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from howdah.profile.group import DatagramSection, GroupSection
 from howdah.profile.model import Scenario
 
 MOST_BURSTS = 100_000
-REQUEST_BYTES = 300  # of a web page's object, unless the group says otherwise
-LEAST_ROUND_TRIPS = 4  # a connection that has less of the run left is left out
+REQUEST_BYTES = 300  # request for a web page's object, unless the group gives a size
+LEAST_ROUND_TRIPS = 4  # a connection with fewer round trips before the end of the run is left out
 
 
 def expand(cell: Cell) -> Cell:
-    """The cell with the connections of its groups as flows: measured ones behind ``flows``, others behind
-    ``background``. A cell without groups is returned as it is. Raises ProfileError."""
+    """Return the cell with the connections of its groups as flows: measured ones after ``flows``, others after
+    ``background``. A cell without groups is returned unchanged. Raise ProfileError."""
     scenario = cell.scenario
     if not scenario.groups:
         return cell
@@ -67,27 +67,28 @@ def expand(cell: Cell) -> Cell:
 
 
 def generator(seed: int, name: str, repetition: int) -> random.Random:
-    """The source of a group's draws."""
+    """Return the random generator of a group."""
     return random.Random(derived_seed(seed, "group", name, repetition))
 
 
 def pairs_of_written(scenario: Scenario) -> int:
-    """A host pair for each flow that is written out, but for background that names its hosts."""
+    """Return the number of host pairs of written flows: one each, except for background that names its hosts."""
     flows = [flow for flow in scenario.flows if not isinstance(flow, GeneratedFlowSection)]
     background = [flow for flow in scenario.background if not isinstance(flow, GeneratedFlowSection)]
     return len(flows) + sum(flow.sender is None or flow.receiver is None for flow in background)
 
 
 def pairs_of(scenario: Scenario) -> int:
-    """Host pairs that the scenario's flows and groups need."""
+    """Return the number of host pairs that the scenario's flows and groups need."""
     return pairs_of_written(scenario) + sum(group.pairs for group in scenario.groups)
 
 
 def connections(
     group: GroupSection, duration_us: int, before_us: int, draw: random.Random, sampler: Sampler | None = None
 ) -> list[Connection]:
-    """The connections of a group in the order of their starts, without those that would not start before ``before_us``:
-    in what is left of the run they could not even connect. ``sampler`` draws their sizes, where the group has such."""
+    """Return the connections of a group, ordered by start, without those that would start at ``before_us`` or later and
+    have no time to connect. ``sampler`` draws their sizes, if the group draws them.
+    """
     starts = _starts(group, draw)
     found = []
     switched = 0
@@ -113,7 +114,7 @@ def connections(
 def _bursts(
     udp: DatagramSection, start_us: int, stop_us: int, draw: random.Random, most: int
 ) -> tuple[tuple[int, int], ...]:
-    """When a source sends, the first time from its start."""
+    """Return the times at which a source sends; the first burst begins at its start."""
     if udp.on_off is None:
         return ((start_us, stop_us),)
     law = LAWS[udp.on_off.distribution]
@@ -141,12 +142,12 @@ def _starts(group: GroupSection, draw: random.Random) -> list[int]:
 
 
 def _turned(flow: GeneratedFlowSection) -> GeneratedFlowSection:
-    """The same connection between the same hosts, with the receiver's host sending."""
+    """Return the same connection between the same hosts in the reverse direction."""
     return flow.model_copy(update={"direction": "reverse", "group": f"{flow.group}-back"})
 
 
 def _model(group: GroupSection, origin: int) -> GeneratedFlowSection:
-    """What the group's connections have in common."""
+    """Return the settings that the group's connections share."""
     asks = group.web is not None and group.opener != "sender"
     request = group.request or (REQUEST_BYTES if asks else None)
     return GeneratedFlowSection.model_construct(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan says of the queues that senders' interfaces have while flows run (howdah/plan/exchange.py)."""
+"""The queues that a plan gives to senders' interfaces while flows run (howdah/plan/exchange.py)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOST_HANDLE = "20:"
 
 @dataclass(frozen=True)
 class PlannedQueue:
-    """``node`` and ``interface`` are those of a sender."""
+    """A queue of a sender's interface."""
 
     node: str
     interface: str
@@ -24,7 +24,7 @@ class PlannedQueue:
 
 
 def host_queues(plan: Plan) -> Iterator[PlannedQueue]:
-    """Nothing where the senders' queues never drop."""
+    """Yield the senders' queues that may drop packets."""
     for item in plan.timeline:
         new = item.change
         if isinstance(new, Replace) and new.handle == HOST_HANDLE and isinstance(new.discipline, HostQueue):
@@ -32,6 +32,6 @@ def host_queues(plan: Plan) -> Iterator[PlannedQueue]:
 
 
 def queue_words(queue: HostQueue) -> str:
-    """As people read it: ``fq, limit 10000, flow_limit 100 packets``."""
+    """Return the queue as text: ``fq, limit 10000, flow_limit 100 packets``."""
     options = [f"{name.removesuffix('_packets')} {value}" for name, value in dataclasses.asdict(queue).items()]
     return ", ".join([queue.kind, *options]) + " packets"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan keeps of its profile for those who read it: how a repetition differs, the sender of another time, and the
-parameters of an engine whose TCP is a model. Standard library only."""
+"""Parts of the profile that a plan keeps for its readers: how a repetition differs from the others, a sender of another
+time, and the parameters of an engine whose TCP is a model. Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from howdah.codec import OCCASIONAL, planned
 
 @planned
 class PerturbationRecord:
-    """How this repetition differs from the others; not at all where there is one (``applied``)."""
+    """How this repetition differs from the others; ``applied`` is false if there is only one."""
 
     applied: bool = False
     rtt_factor: float = 1.0
@@ -21,7 +22,7 @@ class PerturbationRecord:
 
 @planned
 class SenderSetting:
-    """A setting in force: the bundle's, or the profile's instead of the bundle's."""
+    """A setting in force: the bundle's, or the profile's, which then replaces the bundle's value ``instead_of``."""
 
     value: str | int | bool | list[int] | None
     instead_of: str | int | bool | list[int] | None = field(default=None, metadata=OCCASIONAL, kw_only=True)
@@ -31,7 +32,7 @@ class SenderSetting:
 
 @planned
 class SenderRecord:
-    """The profile's sender, if it is of another time (howdah/profile/end.py); settings by the profile's field."""
+    """The profile's sender, if it is of another time (howdah/profile/end.py); ``settings`` by profile field."""
 
     name: str
     settings: dict[str, SenderSetting]
@@ -39,7 +40,7 @@ class SenderRecord:
 
 @planned
 class ModelFlow:
-    """What one flow is in ns-2: classes, congestion control of Agent/TCP/Linux, whether it jumps, own settings."""
+    """One flow in ns-2: its classes, the congestion control of Agent/TCP/Linux, whether it jumps, its own settings."""
 
     sender: str
     sink: str
@@ -52,7 +53,7 @@ class ModelFlow:
 
 @planned
 class ModelRecord:
-    """Declared parameters of an engine whose TCP is a model (howdah/plan/model.py), and what each flow is in it."""
+    """Parameters of an engine whose TCP is a model (howdah/plan/model.py), and each flow's counterpart, by number."""
 
     release: str
     parameters: str

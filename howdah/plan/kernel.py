@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan says of kernels and of modules that are built for them. Standard library only."""
+"""Kernels in a plan, and modules that are built for them. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from howdah.codec import planned
 
 @planned
 class OwnKernel:
-    """What belongs to a kernel given as a file: absolute paths, or None."""
+    """Modules and headers of a kernel that is given as a file: absolute paths, or None."""
 
     modules: str | None
     headers: str | None
@@ -16,8 +16,8 @@ class OwnKernel:
 
 @planned
 class Part:
-    """Hosts that live in a kernel of their own, of a run on several kernels in one virtual time. Every kernel has all
-    routers: a packet is on those of the kernel of its sender."""
+    """The hosts of one kernel, in a run with several kernels in one virtual time. Every kernel has all routers: a
+    packet passes those in the kernel of its sender."""
 
     name: str
     kernel: str
@@ -26,7 +26,7 @@ class Part:
 
 @planned
 class ModuleBuild:
-    """Beside a module's own file: directories of headers, macros, and further sources; absolute paths."""
+    """Further inputs of a module's build: header directories, macros and additional sources; absolute paths."""
 
     include: list[str]
     define: dict[str, str]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delay lines of a plan: where they are, and the delay that every packet on one has at all times.
+"""The delay lines of a plan: where they are, and the least delay of a packet on each at any time.
 
-A run on several kernels is cut there: what leaves one kernel cannot matter to another before that time has passed.
+A run with several kernels is divided there: what leaves one kernel cannot affect another before that time has passed.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from howdah.plan.operation import VethLink
 from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
 
-TICK_US = 10_000  # of a user-mode kernel
-WIRE = Wire.kind  # the qdisc and the module of a line between two kernels
-HOP_HANDLE = "30:"  # of a middlebox below the netem
-WIRE_HANDLE = "20:"  # of a wire below the netem that does the rest of a line
+TICK_US = 10_000  # tick of a user-mode kernel
+WIRE = Wire.kind  # qdisc and module of a line between two kernels
+HOP_HANDLE = "30:"  # handle of a middlebox below the netem
+WIRE_HANDLE = "20:"  # handle of a wire below the netem that does the rest of a line
 
 
 @dataclass(frozen=True)
 class Line:
-    """The netem on a router's interface towards ``host``. ``least_us`` is its delay at its shortest; ``plain`` says
-    that it does nothing but delay every packet by that."""
+    """The netem on a router's interface towards ``host``. ``least_us`` is its shortest delay; ``plain`` means that it
+    only delays every packet by that."""
 
     host: str
     node: str
@@ -38,7 +38,7 @@ class Line:
 
 
 def delay_lines(plan: Plan) -> list[Line]:
-    """One for each host, in the order of the plan's operations."""
+    """Return one line for each host, in the order of the plan's operations."""
     hosts = {host.name for host in plan.hosts if host.role != "router"}
     towards: dict[tuple[str, str], str] = {}
     for item in plan.operations:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that follow a trace, in place of a rate limit: operations and events of a plan."""
+"""Links that follow a trace instead of a constant rate: their operations and events in a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINK_MODULE = "howdah_link"
 
 
 def find_link(cell: Cell, field: str, kind: Traits) -> LinkTrace | None:
-    """The trace of ``path.link`` or ``path.reverse_link``. Raises ProfileError, also where no kernel has the module."""
+    """Return the trace of ``path.link`` or ``path.reverse_link``. Raise ProfileError, also if the module is missing."""
     path = cell.scenario.path
     section = getattr(path, field)
     if section is None:
@@ -51,7 +51,7 @@ def facts(trace: LinkTrace | None) -> LinkFacts | None:
 
 
 def follow_trace(interface: Interface, trace: LinkTrace, leaf: HopQueue | Pfifo) -> list[Operation]:
-    """The link with its queue: a constant rate until an event begins the trace."""
+    """Return the operations for the link with its queue; its rate is constant until an event starts the trace."""
     link = TraceLink(
         rate_bits_per_second=trace.rate_bits_per_second,
         opportunity_bytes=OPPORTUNITY_BYTES,
@@ -68,7 +68,7 @@ def follow_trace(interface: Interface, trace: LinkTrace, leaf: HopQueue | Pfifo)
 
 
 def most_bytes(trace: LinkTrace, window_us: int) -> int:
-    """The most that the link carries within any time of that length."""
+    """Return the most bytes that the link carries within any window of this length."""
     import numpy as np  # a plan without a link loads none
 
     rounds, rest_us = divmod(window_us, trace.round_us)
@@ -79,6 +79,6 @@ def most_bytes(trace: LinkTrace, window_us: int) -> int:
 
 
 def link_events(interface: Interface, duration_us: int) -> list[Event]:
-    """The trace holds while flows run, and the constant rate when the path is measured."""
+    """Return the events that start the trace with the flows and restore the constant rate after them."""
     place = (interface.node, interface.name, ROOT_HANDLE)
     return [Event(0, FollowLink(*place, follows=True)), Event(duration_us, FollowLink(*place, follows=False))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hop below each delay line that treats packets: off while the path is measured, on while flows run."""
+"""The hop below each delay line that modifies packets: off while the path is measured, on while flows run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from howdah.profile.middlebox import MOST_LOST, lost_packets
 from howdah.trait import Traits
 
 HOP_MODULE = MiddleHop.kind
-MIN_PMTU_BYTES = 552  # DEFAULT_MIN_PMTU of net/ipv4/route.c: with less, a host clears DF and sends as before
+MIN_PMTU_BYTES = 552  # DEFAULT_MIN_PMTU of net/ipv4/route.c: below it, a host clears DF and keeps its packet size
 
 
 def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
-    """What the profile asks for, resolved. Raises ProfileError where the engine or the path cannot have it."""
+    """Return the profile's middlebox, resolved. Raise ProfileError if the engine or the path excludes it."""
     path = cell.scenario.path
     asked = path.middlebox
     if asked is None:
@@ -82,7 +82,7 @@ def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
 
 
 def through(path: Path, found: Middlebox | None) -> Path:
-    """The path with its middlebox. A full frame of a tunnel is as large as any, and its headers take of the segment."""
+    """Return the path with its middlebox. Frames of a tunnel are as large as others: its headers reduce the MSS."""
     if found is None:
         return path
     mss_bytes = path.mss_bytes - found.overhead_bytes
@@ -91,7 +91,7 @@ def through(path: Path, found: Middlebox | None) -> Path:
 
 
 def middlebox_words(of: Middlebox) -> list[str]:
-    """What it does, for a person."""
+    """Return a description for people."""
     words = []
     if of.mtu_bytes:
         words.append(f"MTU {of.mtu_bytes} bytes, " + ("answered by ICMP" if of.answers else "a black hole"))
@@ -111,7 +111,7 @@ def middlebox_words(of: Middlebox) -> list[str]:
 
 
 def install(cell: Cell, network: Network, asked: Middlebox | None) -> tuple[list[Qdisc], list[Event]]:
-    """Operations to follow the delay lines, and when they are switched on and off."""
+    """Return the operations that follow the delay lines, and the events that switch them on and off."""
     operations: list[Qdisc] = []
     changes: list[Event] = []
     for role in ("receiver", "sender") if asked is not None else ():

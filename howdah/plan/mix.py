@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background of transfers of middle size: Poisson arrivals, sizes as the Surge generator has them.
+"""Background of medium-sized transfers: Poisson arrivals, and sizes of the Surge generator.
 
-Sizes: P. Barford and M. Crovella, Generating Representative Web Workloads for Network and Server Performance
-Evaluation, SIGMETRICS 1998, table 2: a lognormal body with 93 % of the files, a Pareto tail with the others.
+P. Barford and M. Crovella, Generating Representative Web Workloads for Network and Server Performance Evaluation,
+SIGMETRICS 1998, table 2: a lognormal body with 93 % of the files, a Pareto tail with the others.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ MOST_DRAWN = 200_000
 
 
 def web_connections(web: WebSection, start_us: int, before_us: int, mss_bytes: int, draw: Random) -> list[Connection]:
-    """The connections of all sessions by their starts; those that would not start before ``before_us`` are left out.
+    """Return the connections of all sessions, ordered by start, without those that would start at ``before_us`` or
+    later.
 
-    The first session starts at ``start_us``, its first page and object with it. Ends early when there are more than may
-    be. Raises ProfileError where very many are left out.
+    The first session starts at ``start_us`` with its first page and object. Stop early above ``MOST_GENERATED``
+    connections. Raise ProfileError if most of very many objects would be left out.
     """
     found: list[Connection] = []
     drawn = 0
@@ -55,13 +56,13 @@ def _count(draw: Random, mean: int, shape: float) -> int:
 
 
 def _geometric(draw: Random, mean: int) -> int:
-    """1, 2, … with this mean."""
+    """Draw from 1, 2, … with this mean."""
     if mean == 1:
         return 1
     return 1 + int(math.log1p(-draw.random()) / math.log1p(-1 / mean))
 
 
-ON_OFF_SHAPE = 1.5  # Pareto on and off times: the mean is finite, the variance is not
+ON_OFF_SHAPE = 1.5  # shape of Pareto on and off times: the mean is finite, the variance infinite
 
 
 def exponential(draw: Random, mean: float) -> float:
@@ -75,12 +76,12 @@ def pareto(draw: Random, least: float, shape: float) -> float:
 
 
 def pareto_of_mean(draw: Random, mean: float, shape: float) -> float:
-    """The same, by its mean; the shape must be above 1."""
+    """The same distribution, given its mean; the shape must be above 1."""
     return pareto(draw, mean * (shape - 1) / shape, shape)
 
 
 def pareto_second(draw: Random, mean: float, shape: float) -> float:
-    """Pareto's second kind (Lomax): F(x) = 1 - (1 + x / scale)^-shape with scale = mean x (shape - 1), from 0."""
+    """Pareto's second kind (Lomax), from 0: F(x) = 1 - (1 + x / scale)^-shape with scale = mean x (shape - 1)."""
     return float(mean * (shape - 1) * ((1 - draw.random()) ** (-1 / shape) - 1))
 
 
@@ -91,12 +92,12 @@ LAWS: dict[str, Callable[[Random, float], float]] = {
 }
 
 
-MOST_GENERATED = 100_000  # of all groups
+MOST_GENERATED = 100_000  # connections of all groups
 
 
 @dataclass(frozen=True)
 class Connection:
-    """One connection of a group; microseconds after the epoch, ``stop_us`` None: the size or the run ends it."""
+    """One connection of a group; microseconds after the epoch. If ``stop_us`` is None, its size or the run ends it."""
 
     start_us: int
     stop_us: int | None
@@ -105,14 +106,14 @@ class Connection:
 
 
 BODY_SHARE = 0.93
-BODY = NormalDist(9.357, 1.318)  # of the logarithm of the bytes
+BODY = NormalDist(9.357, 1.318)  # distribution of the logarithm of the size in bytes
 TAIL_LEAST_BYTES, TAIL_SHAPE = 133_000, 1.1
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """The mixture between two sizes: shares of body and tail below the least and below the most, and how much of all
-    files is in the range."""
+    """The mixture between two sizes: the shares of body and tail below the least and below the largest size, and the
+    weights of body and tail within the range, among all files."""
 
     body: tuple[float, float]
     tail: tuple[float, float]
@@ -131,7 +132,7 @@ def _cut(least_bytes: int, most_bytes: int) -> _Cut:
 
 
 def size_bytes(mix: MixSection, draw: Random) -> int:
-    """One size of the mixture, cut to the range by inverting its distribution there."""
+    """Draw one size of the mixture within the range, by inverting its distribution function."""
     cut = _cut(mix.least, mix.most)
     if draw.random() * (cut.body_weight + cut.tail_weight) < cut.body_weight:
         low, high = cut.body
@@ -145,7 +146,7 @@ def size_bytes(mix: MixSection, draw: Random) -> int:
 
 
 def mean_bytes(mix: MixSection) -> float:
-    """Of the mixture cut to the range: partial expectations over the weights."""
+    """Return the mean of the mixture within the range: partial expectations divided by the weights."""
     normal = NormalDist()
 
     def body_below(size: int) -> float:
@@ -162,9 +163,10 @@ def mean_bytes(mix: MixSection) -> float:
 
 
 def mix_connections(mix: MixSection, start_us: int, before_us: int, mtu_bytes: int, draw: Random) -> list[Connection]:
-    """Connections from ``start_us`` on whose bytes, with the headers of full segments, are the rate on average.
+    """Return connections from ``start_us`` on with this average rate, including the headers of full segments.
 
-    Ends early when there are more than may be."""
+    Stop early above ``MOST_GENERATED`` connections.
+    """
     overhead = frame_bytes(mtu_bytes) / (mtu_bytes - STAMPED_TCP_BYTES)
     between_us = mean_bytes(mix) * overhead * 8e6 / mix.rate
     found: list[Connection] = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine whose TCP is a model gets, and the refusal of everything it has no counterpart for.
+"""The plan of an engine whose TCP is a model, and the refusal of everything that has no counterpart in it.
 
-``model`` of plan.json holds the declared parameters, resolved: nothing downstream reads howdah/profile/ns2.yaml.
+``model`` of plan.json holds the resolved parameters: nothing downstream reads howdah/profile/ns2.yaml.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from howdah.profile.traffic import TrafficSection
 from howdah.receiver import LINUX
 from howdah.trait import Traits
 
-Refusal = tuple[tuple[str | int, ...], str, str]  # place in the profile, what, hint
+Refusal = tuple[tuple[str | int, ...], str, str]  # place in the profile, what the model lacks, hint
 
 MODELLED = "model"  # traffic and sink of every flow
 _KERNEL_NEEDED = "run it with the uml engine, which boots a kernel"
 _LEAVE_OUT = "leave it out"
-# Operations that say what the network is; the others are a kernel's.
+# Operations that describe the network; the others concern kernels only.
 _NETWORK = ("node", "link", "qdisc", "filter", "class")
-# Fields of a path that a model has; what a kernel alone has is nothing where a profile does not say it.
+# Fields of a path that a model supports; the other fields are unset unless the profile sets them.
 _OF_PATHS = (
     *("like", "rate", "reverse_rate", "rtt", "one_way_delay", "buffer", "reverse_buffer", "queue", "reverse_queue"),
     *("ecn", "mtu", "sender_interface", "burst", "gso_max_segs", "loss"),
 )
 _LEAST_WINDOW_PACKETS = 10_000
-_SPARE_WINDOWS = 4  # what an unlimited window holds, in what the path holds
-_NEEDED_BUFFERS = 2  # a kernel's receive buffer holds about twice the payload; smaller ones are a limit
+_SPARE_WINDOWS = 4  # an unlimited window, as a multiple of what the path holds
+_NEEDED_BUFFERS = 2  # a kernel's receive buffer is about twice the payload that it holds; a smaller one limits
 
-# Kernel's name of an algorithm to what stands for it: a TCP of ns-2 by its name in ns2.yaml, None for that of the
-# parameter set. Names that are not here are congestion controls of Agent/TCP/Linux, if it has them.
+# Kernel's name of an algorithm to its counterpart: a TCP of ns-2 by its name in ns2.yaml, None for that of the
+# parameter set. Other names are congestion controls of Agent/TCP/Linux, if it has them.
 _ALGORITHMS: dict[str, str | None] = {"standard_reno": None, "reno": None, "jump_reno": None, "vegas": "vegas"}
 _JUMPS = "jump_reno"
-_PARAMETERS = {"init_ssthresh": "ssthresh_"}  # of algorithms, and what they are in ns-2
+_PARAMETERS = {"init_ssthresh": "ssthresh_"}  # parameters of algorithms to their names in ns-2
 _HYSTART = ("hystart", "1")
 _SINKS_WITHOUT_SACK = ("TCPSink",)
 _DELAYED = {"TCPSink": "TCPSink/DelAck", "TCPSink/Sack1": "TCPSink/Sack1/DelAck"}
 _TRUE = ("true", "1")
-_DELAYED_ACK_S = "0.2"  # of the behaviour delayed-ack, howdah/receiver.py
+_DELAYED_ACK_S = "0.2"  # delay of the behaviour delayed-ack (howdah/receiver.py)
 
 
 def check_model(cell: Cell, engine: str, kernel: str | None, kind: Traits) -> None:
-    """Raise ProfileError, with file and line, for the first thing in the profile that the model does not have."""
+    """Raise ProfileError, with file and line, for the first thing in the profile that the model lacks."""
     if not kind.model:
         return
     if kernel is not None:
@@ -150,9 +150,9 @@ def _of_traffic(scenario: Scenario) -> Iterator[Refusal]:
 
 
 def as_model(cell: Cell, plan: Plan) -> Plan:
-    """The plan with the model's parameters, and without what would be a kernel's; unchanged where a kernel runs.
+    """Return the plan with the model's parameters and without what only a kernel has; unchanged if a kernel runs.
 
-    Raises ProfileError for an algorithm or a receiver that ns-2 does not have.
+    Raise ProfileError for an algorithm or a receiver that ns-2 lacks.
     """
     if not plan.traits.model:
         return plan
@@ -217,7 +217,7 @@ def _flow(cell: Cell, index: int, flow: Flow, chosen: ParameterSet, settings: di
 
 
 def _agent(algorithm: Algorithm, by_kernel: bool, of_set: str, where: str) -> tuple[Agent, str | None]:
-    """Classes and congestion control; ``by_kernel``: the profile names a kernel's own, which Agent/TCP/Linux has."""
+    """Return classes and congestion control; ``by_kernel``: a kernel's own is named, which Agent/TCP/Linux has."""
     known = declared()
     others = {name: value for name, value in algorithm.parameters.items() if name not in _PARAMETERS}
     name, value = _HYSTART

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that a run loads, and which of its algorithms are the profile's own."""
+"""The modules that a run loads, and which of its algorithms come from the profile's modules."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from howdah.plan.plan import Flow, Processor
 from howdah.plan.processor import PROCESSOR_MODULE
 from howdah.plan.receiver import RECEIVER_MODULE, Receivers
 from howdah.profile import Cell
-from howdah.profile.module import all_brought, claimed_modules
+from howdah.profile.module import all_provided_modules, claimed_modules
 from howdah.trait import Traits
 
 TRAFFIC_MODULE = "howdah_traffic"
 
 
 def required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, processors: list[Processor]) -> list[str]:
-    """Modules of algorithms, traffic, receivers, middleboxes, processors and links, and those of the profile that no
-    algorithm is known to come from.
+    """Return the modules that the run needs for algorithms, traffic, receivers, middleboxes, processors and links, and
+    the profile's modules that no known algorithm comes from.
 
-    A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
+    Modules of algorithms that the run does not use are left out, so that a broken one does not break the run.
     """
     needed = {entry.module for entry in cell.algorithms.values() if entry.module and not entry.builtin}
     if any("kernel" in (flow.traffic, flow.sink) for flow in flows):
@@ -41,11 +41,11 @@ def required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, proces
 
 
 def _own_modules(cell: Cell) -> list[str]:
-    return [module.name for module in all_brought(cell.scenario, cell.document, cell.directory)]
+    return [module.name for module in all_provided_modules(cell.scenario, cell.document, cell.directory)]
 
 
 def module_builds(cell: Cell) -> dict[str, ModuleBuild]:
-    """How those of the profile's modules are built of which it says more than the file."""
+    """Return the builds of the profile's modules that consist of more than one file."""
     found = {}
     for index, entry in enumerate(cell.scenario.modules):
         if entry.include or entry.define or entry.sources:
@@ -58,19 +58,19 @@ def module_builds(cell: Cell) -> dict[str, ModuleBuild]:
 
 
 def own_algorithms(cell: Cell) -> dict[str, str]:
-    """Kernel's name of each algorithm that a module of the profile provides in this run, to that module."""
+    """Map the kernel's name of each algorithm that a module of the profile provides in this run to that module."""
     own = _own_modules(cell)
     return {entry.kernel: entry.module for entry in cell.algorithms.values() if entry.module in own}
 
 
 def check_bpf(cell: Cell, engine: str, kind: Traits) -> None:
-    """Raises ProfileError for a congestion control in BPF that the engine's kernels cannot load, or with parameters."""
+    """Raise ProfileError for a BPF congestion control that has parameters or that the engine's kernels cannot load."""
     for index, module in enumerate(cell.scenario.modules):
         source = FilePath(module.file)
         if not is_bpf(source):
             continue
         where = cell.place("modules", index)
-        if not kind.boots_machine:  # where it does, a distribution's kernel runs, whose compiler of BPF is there
+        if not kind.boots_machine:  # a booted machine runs a distribution's kernel, which has the BPF JIT
             what = f"the {engine} engine loads no congestion control in BPF ({source.name})"
             why = "User-mode kernels cannot compile BPF to machine code, which it needs; run it with --engine vm."
             raise ProfileError(what, where=where, hint=why)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan names that is not in it: files of the machine that makes the run, and that machine itself.
+"""Everything that a plan refers to outside of itself: files of the machine that makes the run, and that machine itself.
 
-A plan that came from elsewhere and is made again has the reader's machine build, load or start these
-(``howdah/work/trust.py`` asks before). What a plan says by digest, and what howdah ships with, is not among them.
+A plan from elsewhere that is run again makes the reader's machine build, load or start these (``howdah/work/trust.py``
+asks first). Content given by digest, and files shipped with howdah, are not included.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from howdah.trait import traits
 
 _KERNEL = re.compile(KERNEL_FORM, re.ASCII)
 _STACK = re.compile(r"stacks/([a-z0-9-]+)\.yaml", re.ASCII)
-# A user-mode kernel has arguments that name files and programs of the host; none of them has a dot in its name.
+# A user-mode kernel has arguments that name files and programs of the host; their names have no dot.
 _PARAMETER = re.compile(r"[A-Za-z0-9_]+\.[A-Za-z0-9_]+", re.ASCII)
 _VALUE = re.compile(r"[!-~]*", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _GUESTS = ("uml", "vm")  # engines that run a plan in a guest
-CONFINING = ("uml",)  # those whose guests the launcher confines (howdah/build/confine.h), where the machine can
+CONFINING = ("uml",)  # engines whose guests the launcher confines (howdah/build/confine.h), if the machine can
 _ENDS = ("client", "server")
 MOST_PROGRAM_BYTES = 256 * 2**20
 
 KERNEL, MODULE, STACK, PROGRAM, ENGINE = "kernel", "module", "stack", "program of", "engine"
-BUILT = (KERNEL, MODULE, STACK)  # on this machine, a stranger's in a sandbox (howdah/build/supervise.py)
+BUILT = (KERNEL, MODULE, STACK)  # built on this machine; a stranger's in a sandbox (howdah/build/supervise.py)
 
 
 @dataclass(frozen=True)
 class Named:
-    """``kind`` says what it is, ``name`` is its path as the plan has it, or the name of an engine or a flow.
+    """``kind`` says what it is, ``name`` is its path in the plan, or the name of an engine or a flow.
 
-    ``runs`` says what of it runs where, in words.
+    ``runs`` describes which part of it runs where.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Named:
 
 
 def named_of(plan: Plan) -> list[Named]:
-    """Everything, each once; empty for a plan that only this howdah and kernels of Debian's can make."""
+    """Return everything that the plan refers to, each once; empty if this howdah and Debian kernels suffice for it."""
     return list(dict.fromkeys(_named(plan)))
 
 
@@ -75,7 +75,7 @@ def _named(plan: Plan) -> Iterator[Named]:
 
 
 def _is_model(engine: str) -> bool:
-    """Whether nothing is a kernel in the runs of an engine. What the plan says of its traits is the sender's word."""
+    """Whether the engine's runs have no kernel. Decided by the engine's name, as the traits in a plan may be forged."""
     try:
         return bool(traits(engine).model)
     except KeyError:
@@ -88,7 +88,7 @@ def _is_shipped(file: str) -> bool:
 
 
 def programs_of(plan: Plan) -> Iterator[tuple[str, ProgramFile]]:
-    """The directory below share/ and each file of the programs that make flows (docs/data-format.md)."""
+    """Yield the directory below share/ and each file of the programs that make flows (docs/data-format.md)."""
     for flow in plan.flows:
         if flow.program is None:
             continue
@@ -98,7 +98,7 @@ def programs_of(plan: Plan) -> Iterator[tuple[str, ProgramFile]]:
 
 
 def check_names(plan: Plan) -> None:
-    """Raises ValueError for a name that could be another one: of a file elsewhere, or of an option of a program."""
+    """Raise ValueError for a name that could mean something else: a file elsewhere, or an option of a program."""
     for name in (plan.run, plan.profile):
         if not is_plain_name(name):
             raise ValueError(f"{name!r} is not the name of a run or a profile")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of a plan: nodes, links and addresses, as a Mininet topology describes them or as they were assigned."""
+"""The network of a plan: nodes, links and addresses, from a Mininet topology or assigned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Interface:
-    """One end of a link. ``address`` and ``second_address`` have their prefix length: ``10.1.1.1/24``."""
+    """One end of a link. ``address`` and ``second_address`` include the prefix length: ``10.1.1.1/24``."""
 
     node: str
     name: str
@@ -40,7 +40,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Route:
-    """``destination`` is a prefix or ``default``; ``via`` a neighbour's address without prefix length."""
+    """``destination`` is a prefix or ``default``; ``via`` is a neighbour's address without prefix length."""
 
     node: str
     destination: str
@@ -63,7 +63,7 @@ class Network:
         return [node for node, its_role in self.roles.items() if its_role == role]
 
     def links_of(self, node: str) -> Iterator[Link]:
-        if not self._links:  # asked for each of hundreds of hosts and each change of its delay line
+        if not self._links:  # cached for hundreds of hosts and each change of their delay lines
             for link in self.links:
                 self._links.setdefault(link.a.node, []).append(link)
                 self._links.setdefault(link.b.node, []).append(link)
@@ -78,8 +78,8 @@ class Network:
         return next(link for link in self.links if link.bottleneck)
 
     def way(self, start: str, end: str) -> list[Link]:
-        """Links of the shortest way between two nodes, in order; empty without a way. Hosts do not forward."""
-        if (start, end) not in self._ways:  # asked for each of hundreds of flows between the same hosts
+        """Return the links of the shortest route between nodes, in order; empty without one. Hosts do not forward."""
+        if (start, end) not in self._ways:  # cached for hundreds of flows between the same hosts
             self._ways[start, end] = self._found(start, end)
         return self._ways[start, end]
 
@@ -103,7 +103,7 @@ class Network:
         return links[::-1]
 
     def bottleneck_ends(self, sender: str, receiver: str) -> tuple[Interface, Interface] | None:
-        """The bottleneck's interfaces in the direction of travel, or None if the way does not cross it."""
+        """Return the bottleneck's interfaces in the direction of travel, or None if the route does not cross it."""
         node = sender
         for link in self.way(sender, receiver):
             if link.bottleneck:

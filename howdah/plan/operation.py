@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that make nodes, links, addresses, routes and settings. Standard library only."""
+"""Operations that create nodes, links, addresses, routes and settings. Standard library only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _in(node: str) -> Words:
 
 @planned
 class Sysctl(Operation):
-    """A setting of a node, or of the whole kernel where `node` is null."""
+    """Sets a sysctl of a node, or of the whole kernel if `node` is null."""
 
     op: ClassVar[str] = "sysctl"
     node: str | None
@@ -54,7 +54,7 @@ class Sysctl(Operation):
 
 @planned
 class ModuleParameter(Operation):
-    """What `/sys/module/MODULE/parameters/NAME` has."""
+    """Writes to `/sys/module/MODULE/parameters/NAME`."""
 
     op: ClassVar[str] = "module_parameter"
     module: str
@@ -104,7 +104,7 @@ class VethLink(Operation):
 
     @property
     def ends(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """Node and interface of both."""
+        """Node and interface of both ends."""
         return (self.a_node, self.a_interface), (self.b_node, self.b_interface)
 
     def commands(self) -> list[Words]:
@@ -119,7 +119,7 @@ class VethLink(Operation):
 
 @planned
 class OfInterface:
-    """At an interface of a node."""
+    """A step at an interface of a node."""
 
     node: str
     interface: str
@@ -130,7 +130,7 @@ class OfInterface:
         return self.node, self.interface
 
     def found(self, to: BuiltNetwork) -> tuple[NetlinkSocket, int]:
-        """The node's socket, and the index of the interface there."""
+        """Return the node's netlink socket and the index of the interface there."""
         namespace = to.namespaces[self.node]
         return namespace.netlink, namespace.index(self.interface)
 
@@ -140,9 +140,9 @@ class OfInterface:
 
 @planned
 class Adopt(OfInterface, Operation):
-    """In one machine's part of a plan, instead of a `link` to another machine. The NIC that was made with
-    `nic_mac`, or its frames with the 802.1Q `tag` (null: all), becomes the interface, with the address `mac`. Without
-    `ipv6` the node has none."""
+    """In one machine's part of a plan, replaces a `link` to another machine. The NIC with the permanent address
+    `nic_mac`, or its VLAN with the 802.1Q `tag` (null: none), becomes the interface, with address `mac`. Without `ipv6`
+    the node has no IPv6."""
 
     op: ClassVar[str] = "adopt"
     mac: str
@@ -151,7 +151,7 @@ class Adopt(OfInterface, Operation):
     ipv6: bool
 
     def commands(self) -> list[Words]:
-        """NIC is whatever the machine calls the one with that address."""
+        """NIC stands for the machine's own name of the NIC with that address."""
         if self.tag is None:
             given: Words = ["ip", "link", "set", "dev", "NIC", "down", "name", self.interface]
         else:
@@ -165,7 +165,7 @@ class Adopt(OfInterface, Operation):
 
 @planned
 class Mtu(OfInterface, Operation):
-    """The largest packet."""
+    """Sets the largest packet."""
 
     op: ClassVar[str] = "mtu"
     mtu_bytes: int
@@ -179,7 +179,7 @@ class Mtu(OfInterface, Operation):
 
 @planned
 class Offload(OfInterface, Operation):
-    """`feature` is `tso`, `gso`, `gro`, `lro` or another that ethtool knows."""
+    """Switches `feature`: `tso`, `gso`, `gro`, `lro` or another that ethtool knows."""
 
     op: ClassVar[str] = "offload"
     feature: str
@@ -194,7 +194,7 @@ class Offload(OfInterface, Operation):
 
 @planned
 class Gso(OfInterface, Operation):
-    """The most segments of a packet that is cut below the stack."""
+    """Sets the most segments of a packet that is segmented below the stack."""
 
     op: ClassVar[str] = "gso"
     gso_max_segs: int
@@ -208,7 +208,7 @@ class Gso(OfInterface, Operation):
 
 @planned
 class QueueLength(OfInterface, Operation):
-    """The limit of a queue that has none of its own."""
+    """Sets the limit of a queue without a limit of its own."""
 
     op: ClassVar[str] = "txqueuelen"
     packets: int
@@ -222,7 +222,7 @@ class QueueLength(OfInterface, Operation):
 
 @planned
 class Address(OfInterface, Operation):
-    """`address` is one such as `10.1.1.1/24`. It has the network's broadcast address, as Mininet sets it."""
+    """Adds an `address` such as `10.1.1.1/24`, with the network's broadcast address, as Mininet does."""
 
     op: ClassVar[str] = "address"
     address: str
@@ -236,7 +236,7 @@ class Address(OfInterface, Operation):
 
 @planned
 class Up(OfInterface, Operation):
-    """The interface, which may be `lo`, comes up."""
+    """Brings the interface up, which may be `lo`."""
 
     op: ClassVar[str] = "up"
 
@@ -249,8 +249,8 @@ class Up(OfInterface, Operation):
 
 @planned
 class AddRoute(Operation):
-    """`destination` is `default` or a prefix. Initial windows are null where it sets none. `quick_ack` is 1 where ACKs
-    are sent at once, and is left out elsewhere."""
+    """`destination` is `default` or a prefix. An initial window is null if the route sets none. `quick_ack` is 1 if
+    ACKs are sent at once, and else left out."""
 
     op: ClassVar[str] = "route"
     METRICS: ClassVar[Mapping[str, int]] = {
@@ -268,11 +268,11 @@ class AddRoute(Operation):
 
     @property
     def metrics(self) -> dict[str, int]:
-        """Those that it sets, by name."""
+        """The metrics that the route sets, by name."""
         return {name: value for name in self.METRICS if (value := getattr(self, name))}
 
     def commands(self) -> list[Words]:
-        verb = "replace" if self.quick_ack else "add"  # Mininet has made a default route by then
+        verb = "replace" if self.quick_ack else "add"  # Mininet already made the default route
         words: Words = ["ip", "-n", self.node, "route", verb, self.destination, "via", self.via, "dev", self.interface]
         words += [word for name, value in self.metrics.items() for word in (_METRIC_WORDS[name], value)]
         return [words]
@@ -288,7 +288,7 @@ _METRIC_WORDS = dict(zip(AddRoute.METRICS, ("initcwnd", "initrwnd", "quickack"),
 
 @planned
 class Neighbour(OfInterface, Operation):
-    """An entry that never expires, so that no ARP packet takes part in a run."""
+    """A permanent entry, so that a run has no ARP packets."""
 
     op: ClassVar[str] = "neighbour"
     address: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How one repetition differs from the next: drawn from the seed and the repetition alone.
+"""How repetitions differ. The draws depend only on the seed and the repetition.
 
-Algorithms and sweep points do not enter the draw, so repetition r meets the same perturbation everywhere and
-comparisons are paired.
+Algorithms and sweep points have no influence, so repetition r meets the same perturbation everywhere and comparisons
+are paired.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _LONGEST_JITTER_US = 86_400_000_000
 
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed for one purpose; independent of every other purpose's."""
+    """Return a 63-bit seed for one purpose, independent of the seeds for all other purposes."""
     text = "/".join(str(part) for part in (seed, *purpose))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """``rtt_factor`` scales every propagation delay; ``start_offset`` is added to each flow's start, in RTTs or us."""
+    """``rtt_factor`` scales every propagation delay; ``start_offset_us`` is added to the start of each flow."""
 
     rtt_factor: Fraction
     start_offset_us: tuple[int, ...]
@@ -37,8 +37,8 @@ class Perturbation:
 
 
 def draw(scenario: Scenario, repetition: int, rtt_us: int) -> Perturbation:
-    """The perturbation of a repetition: RTT uniform within ± ``perturbation.rtt``, each start uniform within
-    ``perturbation.start``. A profile with one repetition is not perturbed. ``rtt_us`` is the nominal RTT."""
+    """Draw the perturbation of a repetition: the RTT uniformly within ± ``perturbation.rtt``, each start uniformly
+    within ``perturbation.start``. A profile with one repetition is not perturbed. ``rtt_us`` is the nominal RTT."""
     asked = scenario.perturbation
     if scenario.repetitions == 1:
         return Perturbation(Fraction(1), (0,) * len(scenario.every_flow), 0)
@@ -52,6 +52,6 @@ def draw(scenario: Scenario, repetition: int, rtt_us: int) -> Perturbation:
 
 
 def check_jitter(perturbation: Perturbation, where: str) -> None:
-    """Raises ProfileError for a jitter longer than anything in a profile may last."""
+    """Raise ProfileError for a jitter longer than any duration in a profile may be."""
     if perturbation.jitter_us > _LONGEST_JITTER_US:
         raise ProfileError("expected a jitter of at most one day", where=where)

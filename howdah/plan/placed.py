@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class _MadeOfOptions(OfInterface):
-    """What has a ``kind`` and ``options`` in plan.json. They become its last field when that is first asked for.
+    """A step with ``kind`` and ``options`` in plan.json. They become its last field at the first access.
 
-    So a guest loads the class of a discipline when it makes the first one. Loading takes virtual time. If it came
-    earlier, the kernel's random numbers would be seeded at another time, and be others.
+    A guest therefore loads the class of a discipline when it makes the first one. Loading takes virtual time. If it
+    happened earlier, the kernel would seed its random numbers at another time and draw others.
     """
 
     last: ClassVar[str]
@@ -43,7 +43,7 @@ class _MadeOfOptions(OfInterface):
 
     @staticmethod
     def made_of(kind: str, options: Mapping[str, Any]) -> Discipline:
-        """Raises ValueError for an unknown kind, TypeError for options that it has not or lacks."""
+        """Raise ValueError for an unknown kind, TypeError for unknown or missing options."""
         raise NotImplementedError
 
     @classmethod
@@ -71,7 +71,7 @@ class _MadeOfOptions(OfInterface):
 
 @planned
 class PlacedQueue(_MadeOfOptions):
-    """A queueing discipline, and where it is. plan.json has the discipline's kind, and its fields as ``options``."""
+    """A queueing discipline at its place. plan.json has the discipline's kind, and its fields as ``options``."""
 
     last: ClassVar[str] = "discipline"
     made_of = staticmethod(made)
@@ -89,7 +89,7 @@ class PlacedQueue(_MadeOfOptions):
         return *self.at, self.handle
 
     def words(self, verb: str) -> Words:
-        """As tc does it."""
+        """The words of a ``tc`` command."""
         parent: Words = [self.parent] if self.parent in ("root", "ingress") else ["parent", self.parent]
         place: Words = ["dev", self.interface, *parent, "handle", self.handle]
         stab = self.discipline.stab_words()
@@ -98,13 +98,13 @@ class PlacedQueue(_MadeOfOptions):
 
 @planned
 class Qdisc(PlacedQueue, Operation, PathChange):
-    """A queueing discipline. `parent` is `root`, a class such as `1:1`, or `ingress`: what arrives. As an event it is
-    changed in place, and packets stay queued."""
+    """A queueing discipline. `parent` is `root`, a class such as `1:1`, or `ingress` for arriving packets. As an event
+    it changes one in place, and packets stay queued."""
 
     op: ClassVar[str] = "qdisc"
 
     def commands(self) -> list[Words]:
-        """Some kinds are changed at once when they are there."""
+        """Some kinds are made by one command and changed by further ones."""
         if self.kind == "clsact":
             return [["tc", "-n", self.node, "qdisc", "add", "dev", self.interface, "clsact"]]
         place: Words = ["dev", self.interface, "parent", self.parent, "handle", self.handle, self.kind]
@@ -123,7 +123,7 @@ class Qdisc(PlacedQueue, Operation, PathChange):
 
 @planned
 class Replace(PlacedQueue, PathChange):
-    """A new queue instead of another, which goes with all that it holds."""
+    """Replaces a queue by a new one; the packets in the old one are lost."""
 
     op: ClassVar[str] = "replace"
 
@@ -136,7 +136,7 @@ class Replace(PlacedQueue, PathChange):
 
 @planned
 class Class(_MadeOfOptions, Operation, PathChange):
-    """A class of htb: the rate of a link. As an event it is changed in place."""
+    """A class of htb: the rate of a link. As an event it changes one in place."""
 
     op: ClassVar[str] = "class"
     last: ClassVar[str] = "rate"
@@ -147,7 +147,7 @@ class Class(_MadeOfOptions, Operation, PathChange):
 
     @property
     def kind(self) -> str:
-        return "htb"  # the only one that has classes
+        return "htb"  # the only kind with classes
 
     def words(self, verb: str) -> Words:
         place: Words = ["dev", self.interface, "parent", self.parent, "classid", self.classid]
@@ -168,7 +168,7 @@ class Class(_MadeOfOptions, Operation, PathChange):
 
 @planned
 class Police(OfInterface, Operation):
-    """What leaves passes a bucket of tokens before its queue."""
+    """Polices leaving packets with a token bucket in front of the interface's queue."""
 
     op: ClassVar[str] = "police"
     rate_bits_per_second: int
@@ -186,7 +186,7 @@ class Police(OfInterface, Operation):
 
 @planned
 class Filter(OfInterface, Operation):
-    """What leaves with that DSCP belongs to this virtual queue of the interface's GRED."""
+    """Assigns leaving packets with this DSCP to this virtual queue of the interface's GRED."""
 
     op: ClassVar[str] = "filter"
     dscp: int
@@ -203,7 +203,7 @@ class Filter(OfInterface, Operation):
 
 @planned
 class FollowLink(OfInterface, PathChange):
-    """A link follows its trace from then on, or has its constant rate again. Packets stay queued."""
+    """Starts a link's trace, or restores the link's constant rate. Packets stay queued."""
 
     op: ClassVar[str] = "link"
     handle: str

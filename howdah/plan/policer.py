@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policer of a path: what is planned for it, how it is measured, and its words. Standard library only."""
+"""The policer of a path: its planned values and the train that measures it. Standard library only."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import field
 
 from howdah.codec import OCCASIONAL, planned
 
-INGRESS_HANDLE = "ffff:"  # of clsact, on which it hangs and which counts what comes to it and what it drops
+INGRESS_HANDLE = "ffff:"  # handle of the policer's clsact, which counts arriving and dropped packets
 
-_SENT_SHARE = 2  # of its rate, at which the train that measures it is sent
-_LEAST_EXCESS = 1.05
-_STEADY_FRAMES = 100  # that pass at its rate
-_LONGEST_US = 60_000_000
-_MOST_FRAMES = 100_000
-# A rate limit lets two frames pass at once after a pause, so the rate of a shorter train is not the bottleneck's.
+_SENT_SHARE = 2  # rate of the measuring train, as a multiple of the policer's
+_LEAST_EXCESS = 1.05  # least rate of a train that can measure the policer, as a multiple of the policer's
+_STEADY_FRAMES = 100  # frames that pass at the policer's rate, after the burst
+_LONGEST_US = 60_000_000  # longest train
+_MOST_FRAMES = 100_000  # most frames of a train
+# A rate limit passes two frames at once after a pause, so a shorter train does not show the bottleneck's rate.
 _LEAST_TRAIN_FRAMES = 6
 
 
 @planned
 class Policer:
-    """A bucket of tokens in front of the bottleneck's queue, forward.
+    """A token bucket in front of the bottleneck's queue, forward.
 
-    It is measured by ``packets`` full frames, one each ``spacing_ns``: those until the first drop tell its burst, and
-    those that pass afterwards its rate. ``unmeasured`` says why it is not.
+    A train of ``packets`` full frames, one each ``spacing_ns``, measures it: the frames before the first drop give its
+    burst, the frames that pass afterwards its rate. ``unmeasured`` is the reason if there is no train.
     """
 
     rate_bits_per_second: int
@@ -34,16 +34,16 @@ class Policer:
 
     @property
     def full_us(self) -> int:
-        """In which an empty bucket fills."""
+        """The time in which an empty bucket fills."""
         return -(-self.burst_bytes * 8_000_000 // self.rate_bits_per_second)
 
     @property
     def measuring_us(self) -> int:
-        """What a measurement of the path takes longer: its bucket fills before each train, and the trains' time."""
+        """How much longer a measurement of the path takes: the trains, and filling the bucket before each."""
         return 2 * self.full_us + self.spacing_ns * self.packets // 1000
 
     def train_packets(self, frame_bytes: int) -> int:
-        """The longest train that passes a full bucket; 1 where that is too short to tell a rate."""
+        """Return the longest train that passes a full bucket; 1 if that is too short to measure a rate."""
         frames = self.burst_bytes // frame_bytes
         return frames if frames >= _LEAST_TRAIN_FRAMES else 1
 
@@ -58,8 +58,8 @@ def settled(
     lossy: bool,
     several_kernels: bool,
 ) -> Policer:
-    """With the train that measures it, which comes no faster than the bottleneck sends: the queue behind the policer
-    stays empty, and all that is lost the policer dropped."""
+    """Return the policer with the train that measures it. The train is no faster than the bottleneck, so that the queue
+    behind the policer stays empty and every loss is the policer's."""
     plain = Policer(rate_bits_per_second, burst_bytes)
     sent = min(_SENT_SHARE * rate_bits_per_second, bottleneck, interface or bottleneck)
     why = None

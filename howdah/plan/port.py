@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of the flows of a plan: for each a pair that no other flow has, so that it tells whose records they are."""
+"""Ports of the flows of a plan: a pair of ports identifies the flow in all records, as no two flows share one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from howdah.errors import ProfileError
 
 FIRST_SOURCE_PORT = 40001
 FIRST_DESTINATION_PORT = 5001
-# Of either side. Senders' ports end at 65000, and receivers' ones below the first of the senders'.
+# Ports of either side. Senders' ports end at 65000, and receivers' ports below the first of the senders'.
 MOST_PORTS = 25_000
-MOST_KEPT = 20_000  # ports of one flow alone
-_CONNECTING_RTTS = 4  # a listener is there until its connection is accepted
+MOST_KEPT = 20_000  # most flows that keep their ports for the whole run
+_CONNECTING_RTTS = 4  # a listener exists until its connection is accepted
 
 
 @dataclass(frozen=True)
 class PortNeed:
-    """Of one flow: whether it ``keeps`` its ports for the whole run, when it starts, its round trip, and its two hosts,
-    the sender's first."""
+    """What matters for the ports of a flow: whether it ``keeps`` them for the whole run, its start, its RTT, and its
+    two hosts, the sender's first."""
 
     keeps: bool
     start_us: int
@@ -28,11 +28,10 @@ class PortNeed:
 
 
 def port_pairs(flows: Sequence[PortNeed]) -> list[tuple[int, int]]:
-    """Sender's and receiver's port of each flow: the i-th has the i-th ones, as far as they go.
+    """Return sender's and receiver's port of each flow; the i-th flow has the i-th ports, as long as there are enough.
 
-    Where there are more flows, those that do not keep their ports take them in turn, in the order of their starts.
-    There is one port more for receivers than for senders, so that no pair comes twice. Raises ProfileError without a
-    place.
+    With more flows, those that do not keep their ports take turns, in the order of their starts. Receivers have one
+    port more than senders, so that no pair repeats. Raise ProfileError, without a place, if the ports do not suffice.
     """
     if len(flows) <= MOST_PORTS:
         return [(FIRST_SOURCE_PORT + index, FIRST_DESTINATION_PORT + index) for index in range(len(flows))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processors of hosts as queueing disciplines of what arrives there."""
+"""Hosts' processors, emulated by queueing disciplines for arriving packets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROCESSOR_HANDLE = "ffff:"
 
 
 def find_processors(cell: Cell, network: Network, receivers: Receivers, kind: Traits) -> list[Processor]:
-    """The processor of each host that the profile gives one. Raises ProfileError where there can be none."""
+    """Return the processor of each host that the profile gives one. Raise ProfileError where there can be none."""
     found = []
     for role in ("sender", "receiver"):
         section = getattr(cell.scenario, role).processor
@@ -54,7 +54,7 @@ def find_processors(cell: Cell, network: Network, receivers: Receivers, kind: Tr
 
 
 def install(processors: list[Processor]) -> list[Qdisc]:
-    """The operations that give the hosts their processors."""
+    """Return the operations that give the hosts their processors."""
     return [Qdisc(each.host, each.interface, "ingress", PROCESSOR_HANDLE, _discipline(each)) for each in processors]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two programs as a flow: what a profile or a QUIC stack asks for, resolved for the plan."""
+"""A flow made by two programs, from a profile or a QUIC stack, resolved for the plan."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Place = tuple[str | int, ...]
 
 
 def traffic_of(cell: Cell, flow: FlowSection) -> TrafficSection:
-    """A flow's own traffic, or the profile's."""
+    """Return the flow's own traffic, else the profile's."""
     return flow.traffic or cell.scenario.traffic
 
 
 def traffic_place(cell: Cell, index: int) -> Place:
-    """Where the traffic of a flow is written."""
+    """Return the place in the profile where the flow's traffic is written."""
     flow = cell.scenario.flow_at(index)
     return (*cell.scenario.place_of(index), "traffic") if flow.traffic is not None else ("traffic",)
 
 
 def program_places(cell: Cell, flows: list[Flow]) -> dict[str, str]:
-    """``flow 2`` to the place of its traffic, for every flow that programs make."""
+    """Map ``flow 2`` to the place of its traffic in the profile, for every flow that programs make."""
     return {
         f"flow {flow.id}": cell.place(*traffic_place(cell, index))
         for index, flow in enumerate(flows)
@@ -39,7 +39,7 @@ def program_places(cell: Cell, flows: list[Flow]) -> dict[str, str]:
 
 
 def program_of(cell: Cell, index: int, *, stop_us: int, start_us: int, exact_uptime: bool) -> Programs:
-    """The field ``program`` of a flow. Raises ProfileError."""
+    """Return the field ``program`` of a flow. Raise ProfileError."""
     flow = cell.scenario.flow_at(index)
     traffic = traffic_of(cell, flow)
     place = traffic_place(cell, index)
@@ -74,7 +74,7 @@ def program_of(cell: Cell, index: int, *, stop_us: int, start_us: int, exact_upt
 
 
 def stack_algorithm(cell: Cell, index: int, algorithm: str) -> str | None:
-    """What a flow's QUIC stack calls its algorithm, None for a flow of another kind. Raises ProfileError."""
+    """Return the QUIC stack's name for a flow's algorithm, None for a flow without a QUIC stack. Raise ProfileError."""
     flow = cell.scenario.flow_at(index)
     traffic = traffic_of(cell, flow)
     if traffic.quic == "off":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The qdisc layer: what makes veth pairs a path.
+"""The qdiscs that turn veth pairs into a path.
 
 - *bottleneck*: htb (rate) with a bfifo (buffer, exact in bytes) or another queue on the router's interface into the
   bottleneck link; further hops likewise;
@@ -23,17 +23,17 @@ from howdah.plan.step import Operation
 ROOT_HANDLE = "1:"
 LEAF_HANDLE = "10:"
 CLASS_ID = "1:1"
-MARKED_QUEUE = 1  # the virtual queue of marked packets; the others are in the first, 0
+MARKED_QUEUE = 1  # virtual queue of marked packets; the others use queue 0
 
-SPACED_BURST_NS = 1000  # a timer in virtual time is late by less, and what it missed is made up for
-REAL_TIME_BURST_US = 250  # what a timer of a machine running in real time may be late
+SPACED_BURST_NS = 1000  # more than a timer in virtual time is late; the burst makes up for the delay
+REAL_TIME_BURST_US = 250  # how late a timer of a machine in real time may be
 
 
 def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, spaced: bool, virtual_time: bool) -> int:
-    """One frame where timers are exact; in real time, what passes while a timer is late.
+    """Return the burst of a rate limit: one frame if timers are exact; in real time, what passes while a timer is late.
 
-    A class of htb sends as long as its tokens are not below zero: with a frame's worth, two frames pass at once after a
-    pause. ``spaced``: with what is due in a step or two of the clock, a frame leaves when the one before has passed.
+    htb sends while its tokens are not negative: with a burst of one frame, two frames pass at once after a pause. With
+    ``spaced``, the burst covers a step or two of the clock, and a frame leaves once the one before has passed.
     """
     if virtual_time:
         return max(1, rate_bits_per_second * SPACED_BURST_NS // 8_000_000_000) if spaced else frame_bytes
@@ -41,7 +41,7 @@ def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, spaced: bool, vi
 
 
 def queue_at(interface: Interface, parent: str, handle: str, discipline: Discipline) -> Qdisc:
-    """The operation that makes a discipline, and the change of one that is there."""
+    """Return the operation that creates a discipline; as an event it changes an existing one."""
     return Qdisc(interface.node, interface.name, parent, handle, discipline)
 
 
@@ -53,7 +53,7 @@ def rate_limit(
     leaf: HopQueue | Pfifo,
     overhead_bytes: int = 0,
 ) -> list[Operation]:
-    """htb with one class and the leaf; what reads the mark for one that looks at it. ``overhead_bytes`` are a
+    """Return htb with one class and the leaf, and the filter for a leaf that reads marks. ``overhead_bytes`` are a
     tunnel's."""
     return [
         queue_at(interface, "root", ROOT_HANDLE, Htb(1, overhead_bytes)),
@@ -64,25 +64,25 @@ def rate_limit(
 
 
 def mark_filter(interface: Interface, leaf: HopQueue | Pfifo) -> list[Operation]:
-    """What reads the mark of packets, for a queue that looks at it."""
+    """Return the filter that classifies packets by their mark, for a queue that distinguishes them."""
     if not isinstance(leaf, HopQueue) or (dscp := leaf.marked()) is None:
         return []
     return [hook(interface), Filter(interface.node, interface.name, dscp, MARKED_QUEUE)]
 
 
 def hook(interface: Interface) -> Qdisc:
-    """Where filters of what leaves an interface hang."""
+    """Return the qdisc to which filters of an interface's outgoing packets are attached."""
     return queue_at(interface, "ingress", INGRESS_HANDLE, Clsact())
 
 
 def police(interface: Interface, policer: Policer, *, hooked: bool) -> list[Operation]:
-    """A policer in front of the queues of an interface; ``hooked``: filters hang there already."""
+    """Return a policer in front of an interface's queues; ``hooked``: the qdisc for filters already exists."""
     policing = Police(interface.node, interface.name, policer.rate_bits_per_second, policer.burst_bytes)
     return [policing] if hooked else [hook(interface), policing]
 
 
 def rate_class(interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int) -> Class:
-    """The class of a rate limit: the operation that makes it, and the change of one that is there."""
+    """Return the operation that creates the class of a rate limit; as an event it changes an existing one."""
     rate = HtbClass(rate_bits_per_second, burst, burst, frame_bytes)
     return Class(interface.node, interface.name, ROOT_HANDLE, CLASS_ID, rate)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queue of a hop: kind and options of the qdisc behind its rate limit."""
+"""The queue of a hop: kind and options of the qdisc below its rate limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from howdah.quantity import format_duration, format_rate
 
 
 def leaf(cell: Cell, buffer_bytes: int, rate_bits_per_second: int, hop: int | None = None) -> HopQueue:
-    """The queue of the bottleneck, or of one of the further hops by its place from 0. Raises ProfileError."""
+    """Return the queue of the bottleneck, or of a further hop (``hop``: its index, from 0). Raise ProfileError."""
     path = cell.scenario.path
     place: tuple[str | int, ...] = ("path",)
     queue, at = path.queue, ""
@@ -35,7 +35,7 @@ def leaf(cell: Cell, buffer_bytes: int, rate_bits_per_second: int, hop: int | No
 def _settled(
     cell: Cell, queue: QueueSection, room: Room, buffer: tuple[str | int, ...], place: tuple[str | int, ...]
 ) -> HopQueue:
-    """``buffer`` and ``place`` are where a profile has the queue's buffer and its kind."""
+    """Return the queue for this room. ``buffer`` and ``place``: where a profile has its buffer and its kind."""
     try:
         return queue.discipline.settled(queue.parameters(), room)
     except UnfitError as error:
@@ -44,15 +44,15 @@ def _settled(
 
 
 def forward_buffer(path: PathSection, frame_bytes: int) -> tuple[int, int | None]:
-    """Bytes of the bottleneck's buffer, and packets where its queue counts them."""
+    """Return the bottleneck's buffer in bytes, and in packets if its queue counts packets."""
     most_bytes = max(path.buffer.to_bytes(path.bdp(), frame_bytes), frame_bytes)
     return most_bytes, most_bytes // frame_bytes if getattr(path.queue, "counts", None) == "packets" else None
 
 
 def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int | None]:
-    """The most bytes that the queue of the way back holds, and packets where the profile counts them; None without one.
+    """Return the buffer of the reverse direction in bytes, and in packets if it counts packets; None if it has no rate.
 
-    What flows there is ACKs. A buffer in packets is therefore of packets, whatever their size.
+    ACKs flow there. A buffer in packets therefore counts packets of any size.
     """
     if path.reverse_rate is None:
         return None, None
@@ -61,7 +61,7 @@ def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int
 
 
 def check_drains(cell: Cell, path: Path) -> None:
-    """Raises ProfileError for a queue of either way that takes hours to empty, which every run would wait for."""
+    """Raise ProfileError for a queue of either direction that takes hours to drain: every run would wait for that."""
     ways = (
         ("buffer", path.forward_queue_us, path.rate_bits_per_second),
         ("reverse_buffer", path.reverse_queue_us, path.reverse_rate_bits_per_second),
@@ -76,7 +76,7 @@ def check_drains(cell: Cell, path: Path) -> None:
 
 
 def check_kernels(cell: Cell, plan: Plan) -> None:
-    """Raises ProfileError for a queue that a kernel, by its name, is too old for; a tree's own says so when it runs."""
+    """Raise ProfileError for a queue that is newer than a named kernel; a kernel tree reports that when it runs."""
     path = cell.scenario.path
     asked: dict[tuple[str | int, ...], QueueSection] = {("queue",): path.queue, ("reverse_queue",): path.reverse_queue}
     asked |= {("hops", index, "queue"): hop.queue for index, hop in enumerate(path.hops)}
@@ -91,7 +91,7 @@ def check_kernels(cell: Cell, plan: Plan) -> None:
 
 
 def policed(section: PathSection, path: Path, *, several_kernels: bool) -> Path:
-    """The path with the policer that the profile asks for."""
+    """Return the path with the policer that the profile asks for."""
     asked = section.policer
     if asked is None:
         return path
@@ -108,7 +108,7 @@ def policed(section: PathSection, path: Path, *, several_kernels: bool) -> Path:
 
 
 def reverse_leaf(cell: Cell, path: Path) -> HopQueue:
-    """The qdisc of the way back, which has a rate. Raises ProfileError."""
+    """Return the queue of the reverse direction, which has a rate. Raise ProfileError."""
     asked, rate = cell.scenario.path, path.reverse_rate_bits_per_second
     if asked.reverse_queue.kind != "fifo":
         assert rate is not None and path.reverse_buffer_bytes is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QUIC stacks as pairs of programs: their Debian packages, their command lines, and what their qlog means."""
+"""QUIC stacks as pairs of programs: their Debian packages, their command lines, and the meaning of their qlog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CERTIFICATE = [
     "req",
     "-x509",
     "-newkey",
-    "ed25519",  # its signatures have one length, so that every handshake has the same packets
+    "ed25519",  # signatures of constant length, so that all handshakes have equal packets
     "-nodes",
     "-subj",
     "/CN=howdah",
@@ -26,19 +26,19 @@ _CERTIFICATE = [
     "-out",
     "certificate.pem",
 ]
-_RECEIVE_WINDOW_BYTES = 64 * 2**20  # so that it limits nothing
-# ngtcp2's programs draw their first packet number from the processor (std::random_device), which no seed reaches: the
-# length of a packet follows from it, and then every row.
+_RECEIVE_WINDOW_BYTES = 64 * 2**20  # large enough never to limit a flow
+# ngtcp2's programs draw their first packet number from the processor (std::random_device), without a seed. It
+# determines the lengths of packets, and so every row.
 _FIRST_PACKET = "--initial-pkt-num=0"
 
 
 @dataclass(frozen=True)
 class QuicStack:
-    """``algorithms``: the profile's names to those of the stack. ``bytes`` in ``client`` and ``server`` is the size of
-    the object that the client asks for; other placeholders are those of programs (howdah/profile/traffic.py).
+    """``algorithms`` maps the profile's names to those of the stack. ``bytes`` in ``client`` and ``server`` is the size
+    of the requested object; other placeholders are those of programs (howdah/profile/traffic.py).
 
-    ``detector`` is the reason (howdah/record/schema.py) of an exit from slow start without loss: the stack's only one.
-    ``held_packet_bytes`` is memory that a sender holds for each packet to the end of the run.
+    ``detector`` is the stack's only reason (howdah/record/schema.py) to leave slow start without a loss.
+    ``held_packet_bytes`` is the memory that a sender holds for each packet until the run ends.
     """
 
     name: str
@@ -47,7 +47,7 @@ class QuicStack:
     server: list[str]
     client: list[str]
     detector: str
-    logs_padding: bool = True  # whether the lengths in its qlog have the padding of Initial packets in them
+    logs_padding: bool = True  # whether the lengths in its qlog include the padding of Initial packets
     environment: dict[str, str] = field(default_factory=dict)
     held_packet_bytes: int = 0
 
@@ -55,7 +55,7 @@ class QuicStack:
 _NGTCP2 = QuicStack(
     name="ngtcp2",
     packages=("ngtcp2-client", "ngtcp2-server", "openssl"),
-    # Its CUBIC and its Reno leave slow start by HyStart++ (RFC 9406), always.
+    # Its CUBIC and its Reno always use HyStart++ (RFC 9406).
     algorithms={"cubic": "cubic", "hystart-plus-plus-cubic": "cubic", "reno": "reno", "hystart-plus-plus": "reno"},
     server=[
         "/usr/sbin/gtlsserver",
@@ -97,14 +97,14 @@ _AIOQUIC = QuicStack(
     client=[*_AIOQUIC_END, "client", "{server_address}", "{port}", "{bytes}", str(_RECEIVE_WINDOW_BYTES)],
     detector="delay",
     logs_padding=False,
-    # Its log is written at the end. Three events for a packet, 3 kB as Python's objects, took all of a small guest.
+    # It writes its log at the end. Three events per packet, 3 kB as Python objects, exhausted a small guest's memory.
     held_packet_bytes=4096,
 )
 STACKS = {stack.name: stack for stack in (_NGTCP2, _AIOQUIC)}
 
 
 def quic_programs(stack: QuicStack, object_bytes: int) -> tuple[ProgramEnd, ProgramEnd]:
-    """Client and server of a flow's programs."""
+    """Return client and server of a flow."""
 
     def end(command: list[str], *before: list[str]) -> ProgramEnd:
         filled = [text.replace("{bytes}", str(object_bytes)) for text in command]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Receiver behaviours as operations on the hosts that receive.
+"""Receiver behaviours as operations on receiving hosts.
 
-A behaviour is that of a host, as a system's is: all that the host receives is acknowledged that way.
+A behaviour belongs to a host, like an operating system: it applies to everything that the host receives.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from howdah.receiver import RECEIVERS, Receiver, Tuning
 RECEIVER_MODULE = "howdah_receiver"
 _HANDLE = "ac0:"
 
-# A kernel before 6.6 offers half of a receive buffer. Later ones offer, in 256ths, what the payload is of the memory
-# that a full segment takes (tcp_measure_rcv_mss), which is this much more than its packet.
+# A kernel before 6.6 offers half of a receive buffer as window. Later ones offer, in 256ths, the ratio of payload to
+# memory of a full segment (tcp_measure_rcv_mss), which takes this many bytes of memory beside its packet.
 _FIRST_BY_MEMORY = (6, 6)
 _BESIDE_PACKET_BYTES = 788
-# The kernel makes the window scale of the larger one of this and of tcp_rmem; Linux' own value stays below any of them.
+# rmem_max, Linux' default. The kernel derives the window scale from the larger of this and tcp_rmem, always tcp_rmem.
 _SOCKET_MAXIMUM_BYTES = "212992"
 
 
 @dataclass(frozen=True)
 class Receivers:
-    """The behaviour of each host that receives, by name."""
+    """The behaviour of each receiving host, by the host's name."""
 
     of_host: dict[str, Receiver]
 
@@ -44,8 +44,8 @@ class Receivers:
 
 
 def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Receivers:
-    """What the profile asks of each receiving host. Background takes what its host has, else Linux' own behaviour,
-    unless it says otherwise. Raises ProfileError where flows share a host and disagree."""
+    """Return the behaviour of each receiving host. Background that names none takes its host's, else Linux' own. Raise
+    ProfileError if flows that share a host disagree."""
     scenario = cell.scenario
     asked: dict[str, str] = {}
     for index, (flow, written) in enumerate(zip(flows, scenario.every_flow, strict=True)):
@@ -58,7 +58,7 @@ def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Rece
             raise ProfileError(what, where=cell.place(*place), hint="give them hosts of their own")
     blocks = scenario.receiver.backlog_blocks
     found = Receivers({host: _with_backlog(RECEIVERS[name], blocks) for host, name in asked.items()})
-    swept = any(axis.startswith("receiver") for axis in cell.axes)  # of which some may have such a number
+    swept = any(axis.startswith("receiver") for axis in cell.axes)  # some of the swept ones may have such a number
     if blocks is not None and not swept and not any(each.stops_reporting for each in found.of_host.values()):
         raise ProfileError(
             f"{', '.join(sorted(set(asked.values())))} has no number of blocks at which it reports none",
@@ -84,14 +84,14 @@ def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Rece
 
 
 def _with_backlog(receiver: Receiver, blocks: int | None) -> Receiver:
-    """``receiver`` with another number of blocks at which it reports none, if it has one."""
+    """Return ``receiver`` with another number of blocks at which it stops reporting SACK, if it has such a number."""
     if blocks is None or receiver.ack_filter is None or not receiver.stops_reporting:
         return receiver
     return dataclasses.replace(receiver, ack_filter=dataclasses.replace(receiver.ack_filter, backlog_blocks=blocks))
 
 
 def name_receivers(flows: list[Flow], receivers: Receivers) -> list[Flow]:
-    """The flows with the behaviour of their receiver's host."""
+    """Return the flows with the behaviour of their receiver's host."""
 
     def named(flow: Flow) -> Flow:
         receiver = receivers.of_host.get(flow.receiver)
@@ -103,7 +103,7 @@ def name_receivers(flows: list[Flow], receivers: Receivers) -> list[Flow]:
 
 
 def acknowledge_at_once(operations: list[Operation], receivers: Receivers) -> list[Operation]:
-    """``operations`` with routes that ask for quick ACKs at the hosts that send one for every segment."""
+    """Return ``operations`` with quick ACKs on the routes of hosts that acknowledge every segment."""
     quick = {host for host, receiver in receivers.of_host.items() if receiver.quick_ack}
     return [
         dataclasses.replace(item, quick_ack=1) if isinstance(item, AddRoute) and item.node in quick else item
@@ -112,13 +112,14 @@ def acknowledge_at_once(operations: list[Operation], receivers: Receivers) -> li
 
 
 def receiver_settings(receivers: Receivers) -> list[Sysctl]:
-    """Sysctls of the receiving hosts; to be followed by those that the profile gives."""
+    """Return the sysctls of the receiving hosts; the profile's own must follow them."""
     return [Sysctl(host, "net.ipv4.tcp_sack", "0") for host, receiver in receivers.of_host.items() if not receiver.sack]
 
 
 def tune(plan: Plan, receivers: Receivers) -> Plan:
-    """``plan`` with the buffers and options of the receivers whose windows have bounds; what the profile sets itself
-    comes later. A kernel of its own, by which buffers differ, is that of the plan's part."""
+    """Return ``plan`` with buffers and options for receivers with bounded windows; the profile's own settings come
+    later. Buffers depend on the host's kernel, which may be that of the plan's part.
+    """
     if not any(receiver.tuning for receiver in receivers.of_host.values()):
         return plan
     left = {host: receiver for host, receiver in receivers.of_host.items() if receiver.tuning}
@@ -145,18 +146,18 @@ def _kernel_of(host: str, plan: Plan) -> str:
 
 
 def _buffers(tuning: Tuning, kernel: str, share: int) -> str:
-    """Least, initial and largest buffer, as tcp_rmem has them; ``share``: what a kernel of today offers, of 256."""
+    """Return least, initial and largest buffer, as in tcp_rmem; ``share``: of 256, what current kernels offer."""
     if tuning.of_buffer:
         return f"4096 {tuning.initial_bytes} {tuning.largest_bytes}"
     version = re.search(r"([0-9]+)\.([0-9]+)", kernel.rpartition("/")[2])
     if version and (int(version[1]), int(version[2])) < _FIRST_BY_MEMORY:
         share = 128
-    # Whatever the kernel, a connection begins with half.
+    # On every kernel, a connection begins with half of the buffer as window.
     return f"4096 {2 * tuning.initial_bytes} {-(-tuning.largest_bytes * 256 // share)}"
 
 
 def ack_filters(cell: Cell, network: Network, receivers: Receivers, shaping: list[Operation]) -> list[Qdisc]:
-    """The qdisc that chooses among a host's ACKs. Raises ProfileError where ``shaping`` limits that host's rate."""
+    """Return the qdiscs that thin out a host's ACKs. Raise ProfileError if ``shaping`` limits that host's rate."""
     operations = []
     for host, receiver in receivers.of_host.items():
         chosen = receiver.ack_filter

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of operations, events, queueing disciplines and of the path in docs/data-format.md, made from their
-classes; ``--check`` says whether they are current.
+"""Makes the tables of operations, events, queueing disciplines and of the path in docs/data-format.md from their
+classes; ``--check`` tells whether they are current.
 
 ``python -m howdah.plan.reference [--check] [docs]``
 """
@@ -31,7 +31,7 @@ PATH_END = "<!-- Made by `make references` from howdah/plan/path.py: end. -->"
 
 
 def table() -> str:
-    """A row for each kind."""
+    """Return a row for each kind of queueing discipline."""
     return "\n".join(["| kind | options |", "|---|---|", *map(_row, disciplines().values())])
 
 
@@ -50,7 +50,7 @@ def _options(kind: type[Discipline]) -> str:
 
 
 def steps_table(steps: Iterable[type[PlanStep]]) -> str:
-    """A row for each, with its arguments and the text of its class."""
+    """Return a row for each step, with its arguments and the docstring of its class."""
     return "\n".join(["| op | arguments | meaning |", "|---|---|---|", *map(_step, steps)])
 
 
@@ -62,13 +62,13 @@ def _step(kind: type[PlanStep]) -> str:
 
 
 def path_table() -> str:
-    """A row for each property of the path that says what it is."""
+    """Return a row for each field of the path that has a description."""
     rows = (f"| `path.{each.name}` | {each.metadata['text']} |" for each in dataclasses.fields(Path) if each.metadata)
     return "\n".join(["| field | meaning; left out where it has no use |", "|---|---|", *rows])
 
 
 def page(text: str) -> str:
-    """The page with the tables as they are now. Raises HowdahError where the page has no place for one."""
+    """Return the page with current tables. Raise HowdahError if the page lacks the markers of one."""
     events = [kind for kind in PlannedChange.known.values() if not issubclass(kind, Operation)]
     text = between(text, STEPS_BEGIN, STEPS_END, steps_table(Operation.known.values()), PAGE_NAME)
     text = between(text, EVENTS_BEGIN, EVENTS_END, steps_table(events), PAGE_NAME)

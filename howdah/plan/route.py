@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of a flow's packets through the plan's network, as the interfaces they leave by."""
+"""The route of a flow's packets through the plan's network, as the interfaces by which they leave."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class LinkHop:
 
 
 def changing_rates(plan: Plan) -> list[tuple[str, str]]:
-    """Node and interface of each rate limit whose rate changes while flows run."""
+    """Return node and interface of each rate limit whose rate changes while flows run."""
     return list(dict.fromkeys(event.change.at for event in plan.timeline if isinstance(event.change, Class)))
 
 
 def way(plan: Plan, start: str, end: str) -> list[LinkHop]:
-    """Links of the shortest way from host to host, by the plan's ``link`` operations; empty without a way."""
+    """Return the links of the shortest route between hosts, by the plan's ``link`` operations; empty if none exists."""
     hops: dict[str, list[LinkHop]] = {}
     for operation in plan.operations:
         if isinstance(operation, VethLink):

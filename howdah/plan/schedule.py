@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the path does in time: the profile's delay variation, the perturbation's jitter, and its timetable."""
+"""How the path changes over time: the profile's delay variation, the perturbation's jitter, and the timetable."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from howdah.profile.varying import JITTER_INTERVAL_US
 from howdah.quantity import format_duration
 from howdah.trait import Traits
 
-_PROBES = 1000  # that measure the delays which packets draw
-_PROBE_BYTES = 100  # more than one has
-_WIDEST_US = 20_000
+_PROBES = 1000  # probes that measure the delays which packets draw
+_PROBE_BYTES = 100  # upper bound of a probe's size
+_WIDEST_US = 20_000  # largest spacing of probes, unless a slow rate needs more
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """``forward`` and ``reverse`` are delays added from given times on: (microseconds after the epoch, added delay),
-    together with those of the timetable; ``other`` is the timetable, for its rates and losses. ``table`` and ``jitter``
-    are there where packets draw delays of their own."""
+    """``forward`` and ``reverse`` are steps (microseconds after the epoch, added delay from then on), including those
+    of the timetable; ``other`` is the timetable, for its rates and losses. ``table`` and ``jitter`` are set if each
+    packet draws its delay."""
 
     forward: Steps
     reverse: Steps
@@ -50,11 +50,11 @@ class Schedule:
 
     @property
     def least_us(self) -> int:
-        """By how much a round trip may be shorter than the path's; not above 0."""
+        """The lowest change of the round trip, not above 0."""
         return min((0, *(added for _, added in self.forward))) + min((0, *(added for _, added in self.reverse)))
 
     def record(self, asked: DelayVariation | None) -> DrawnVariation | None:
-        """What the plan says about the variation: as asked, and what was drawn."""
+        """Return the plan's record of the variation: as requested, and as drawn."""
         if not self.summaries:
             return None
         wish = {} if asked is None else asked.model_dump(mode="json")
@@ -65,8 +65,9 @@ class Schedule:
 
 
 def schedule(cell: Cell, perturbation: Perturbation, other: Timetable, kind: Traits) -> Schedule:
-    """Draw the series of both directions; the same for every algorithm and sweep point of one repetition. Raises
-    ProfileError for a file of delays, and where packets cannot draw theirs."""
+    """Draw the series of both directions; they are equal for every algorithm and sweep point of one repetition. Raise
+    ProfileError for a bad file of delays, or if packets cannot draw their delays.
+    """
     scenario = cell.scenario
     asked = scenario.path.delay_variation
     measured_us = None
@@ -106,7 +107,7 @@ def _table(cell: Cell, asked: DelayVariation, measured_us: list[int] | None, kin
 
 
 def _measured(scenario: Scenario, asked: DelayVariation, table: DelayTable) -> Jitter:
-    """With the packets that measure it: so far apart that they never queue, and yet so near that some overtake."""
+    """Return the jitter with its probes: too far apart to queue, and close enough for some to overtake."""
     path = scenario.path
     delays = table.delays_us
     mean = sum(delays) / len(delays)
@@ -142,7 +143,7 @@ def _jitter(scenario: Scenario, perturbation: Perturbation) -> DelayVariation:
 
 
 def _steps(drawn: list[DelaySeries], duration_us: int) -> Steps:
-    """The sum of the series as steps; equal neighbours are one step; back to nothing at the end of the run."""
+    """Return the sum of the series as steps without equal neighbours; the last one, at the end of the run, is 0."""
     if not drawn:
         return []
     times = sorted({k * item.interval_us for item in drawn for k in range(len(item.added_us))})

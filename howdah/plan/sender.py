@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The senders of another time in a plan: what of ``sender:`` is in force, and the parameters of the slow-start core."""
+"""Senders of another time in a plan: settings of ``sender:`` in force, and parameters of the slow-start core."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PARAMETERS = ("packets_per_ack", "first_acks_per_packet")
 
 
 def core_parameters(cell: Cell) -> dict[str, dict[str, str]]:
-    """Parameters of the core of the slow-start plug-ins, by its name; nothing where the profile leaves them alone.
+    """Return the parameters of the slow-start plug-ins' core, by its name; empty if the profile sets none.
 
-    Raises ProfileError where an algorithm of the run is the kernel's own, which they do not reach.
+    Raise ProfileError if an algorithm of the run is the kernel's own, which the parameters do not affect.
     """
     host = cell.scenario.host
     given = {name: str(getattr(host, name)) for name in _PARAMETERS if getattr(host, name) is not None}
@@ -39,7 +39,7 @@ def core_parameters(cell: Cell) -> dict[str, dict[str, str]]:
 
 
 def sender_record(scenario: Scenario) -> SenderRecord | None:
-    """``name`` and ``settings`` of the profile's sender; None for that of the run's kernel."""
+    """Return name and settings of the profile's sender; None for that of the run's kernel."""
     if scenario.sender.behaviour == TODAY:
         return None
     host = scenario.host

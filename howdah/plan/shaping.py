@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The qdiscs of a run and how they change with time."""
+"""The qdiscs of a run and how they change over time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAST_SENDER_QUEUE_PACKETS = 10_000
 
 @dataclass(frozen=True)
 class Shaping:
-    """``queues`` are the qdiscs of all hops, forward, the bottleneck's first."""
+    """``queues`` are the forward qdiscs of all hops, the bottleneck's first."""
 
     operations: list[Operation]
     changes: list[Event]
@@ -41,9 +41,9 @@ class Shaping:
 
 
 def find_hops(cell: Cell, network: Network, pair: tuple[str, str]) -> list[Hop]:
-    """The further hops of the profile on their links: those between routers, before and after the bottleneck.
+    """Return the profile's further hops on their links: those between routers, before and after the bottleneck.
 
-    Raises ProfileError where the topology has not as many.
+    Raise ProfileError if the topology has another number of them.
     """
     asked = cell.scenario.path.hops
     if not asked:
@@ -124,7 +124,7 @@ def shape(
     operations += below
     if path.sender_interface_bits_per_second is not None:
         rate = path.sender_interface_bits_per_second
-        # Larger than TCP small queues let the flows of one host fill: the sender's own queue never drops.
+        # TCP small queues keep the flows of one host below this, so the sender's own queue never drops.
         limit = max(LEAST_SENDER_QUEUE_PACKETS, 2000 * len(pairs), 2 * path.buffer_bytes // frame)
         reverse_senders = [pair[1] for flow, pair in _background(cell, pairs) if flow == "reverse"]
         for sender in dict.fromkeys([*network.nodes("sender"), *reverse_senders]):
@@ -150,14 +150,14 @@ def _limit(
     link: LinkTrace | None,
     tunnel_bytes: int,
 ) -> list[Operation]:
-    """One way over the bottleneck: at a constant rate, or as a trace says."""
+    """Return one direction of the bottleneck, with a constant rate or a trace."""
     if link is None:
         return rate_limit(interface, rate, burst, frame_bytes, queue, tunnel_bytes)
     return follow_trace(interface, link, queue)
 
 
 def _background(cell: Cell, pairs: list[tuple[str, str]]) -> list[tuple[str, tuple[str, str]]]:
-    """Direction and hosts of each background flow."""
+    """Return direction and hosts of each background flow."""
     background = cell.scenario.background
     return [
         (flow.direction, pair) for flow, pair in zip(background, pairs[len(pairs) - len(background) :], strict=True)

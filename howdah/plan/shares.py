@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a part of a plan says of itself, where several kernels or machines make a run. Standard library only."""
+"""The identity of a part of a plan, in a run with several kernels or machines. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from howdah.codec import OCCASIONAL, planned
 
 @planned
 class KernelShare:
-    """Of a kernel in one virtual time with others (howdah/engine/uml/part.py): ``hosts`` live in it."""
+    """The part of one kernel in one virtual time with others (howdah/engine/uml/part.py), which runs ``hosts``."""
 
     name: str
     number: int
@@ -19,8 +19,8 @@ class KernelShare:
 
 @planned
 class ProbePlace:
-    """Where the emulator measures the path of a target: ``SIDE_node`` and ``SIDE_interface`` are where the packets of
-    the host of that side come in; those to the other side are sent there, and leave the emulator by the other's."""
+    """Where the emulator measures the path of a target. ``SIDE_node`` and ``SIDE_interface`` are where packets of that
+    side's host enter the emulator. Probes to the other side start there and leave by the other side's interface."""
 
     sender_node: str
     sender_interface: str
@@ -30,7 +30,7 @@ class ProbePlace:
 
 @planned
 class BottleneckEnds:
-    """Routers and addresses at the ends of the bottleneck, and how many frames pass it at once after a rest."""
+    """Routers and addresses at the ends of the bottleneck, and the number of frames that pass at once after a pause."""
 
     burst_frames: int
     near_node: str
@@ -41,12 +41,12 @@ class BottleneckEnds:
 
 @planned
 class MachineShare:
-    """Of one of several machines (howdah/engine/machines/slice.py); the emulator alone has probes and bottleneck."""
+    """The part of one of several machines (howdah/engine/machines/slice.py); probes and bottleneck: emulator only."""
 
     machine: str
     nodes: list[str]
     role: str  # "emulator" or "host"
-    stagger: float  # by which share of an interval it does later what all do again and again
+    stagger: float  # delay of its periodic work, as a share of the interval, so that machines alternate
     wiring: str
     probes: list[ProbePlace] = field(default_factory=list, metadata=OCCASIONAL)
     bottleneck: BottleneckEnds | None = field(default=None, metadata=OCCASIONAL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of a group's connections, drawn from what the profile says of them."""
+"""Sizes of a group's connections, drawn from the distribution in the profile."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from howdah.profile.sizes import SizeLaw, SizesSection, WeightedSizes, read_size
 
 Sampler = Callable[[Random], int]
 
-_SMALLEST_SHARE = 1e-12  # the normal distribution has no value at 0 and 1
+_SMALLEST_SHARE = 1e-12  # the inverse of the normal distribution does not exist at 0 and 1
 
 
 def sampler_of(cell: Cell, group: int) -> Sampler | None:
-    """Draws the sizes of the group's connections; None where the group does not draw them. Raises ProfileError."""
+    """Return the function that draws a group's sizes; None if they are not drawn. Raise ProfileError."""
     sizes = cell.scenario.groups[group].sizes
     if sizes is None:
         return None
@@ -38,7 +38,7 @@ def sampler_of(cell: Cell, group: int) -> Sampler | None:
 
 
 def sampler(sizes: SizesSection) -> Sampler:
-    """Of sizes in no file: from the list by its weights, or by inverting the distribution between its bounds."""
+    """Return the function for sizes that are not in a file: a weighted list, or a law inverted between its bounds."""
     law = sizes.law
     if law is not None:
         return _of_law(law, sizes)

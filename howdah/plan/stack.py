@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends with a TCP stack of their own: which flow has which, by what interface, and what cannot have one."""
+"""Ends with a TCP stack of their own: which flow has which, its interface, and what excludes one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from howdah.profile.stack import Stack, is_other_stack, read_stack, stack_file
 from howdah.receiver import LINUX
 from howdah.trait import Traits
 
-_MAC = 0x02_5A_00_00_00_00  # locally administered; the flow's number is added
+_MAC = 0x02_5A_00_00_00_00  # locally administered address, to which the flow's number is added
 _OTHERS = {"http": "HTTP", "exchange": "transactions", "datagram_bytes": "datagrams", "group": "groups"}
 
 Place = tuple[str | int, ...]
 
 
 def receiver_name(cell: Cell) -> str:
-    """What tables call the receivers of measured flows that do not say otherwise."""
+    """Return the name in tables of the receivers of measured flows that do not name their own."""
     section = cell.scenario.receiver
     if section.stack is None or not is_other_stack(section.stack):
         return section.behaviour
@@ -32,10 +32,7 @@ def receiver_name(cell: Cell) -> str:
 
 
 def name_stacks(cell: Cell, network: Network, flows: list[Flow], kind: Traits) -> list[Flow]:
-    """The flows, those whose receiver or sender is another stack with ``receiver_stack`` or ``sender_stack``.
-
-    Raises ProfileError.
-    """
+    """Return the flows, ends with another stack as ``receiver_stack`` or ``sender_stack``. Raise ProfileError."""
     named: list[Flow] = []
     for index, (flow, section) in enumerate(zip(flows, cell.scenario.every_flow, strict=True)):
         receiver, sender = (_asked(cell, index, flow, section, end) for end in ("receiver", "sender"))
@@ -54,7 +51,7 @@ def name_stacks(cell: Cell, network: Network, flows: list[Flow], kind: Traits) -
 
 
 def _asked(cell: Cell, index: int, flow: Flow, section: FlowSection, end: str) -> tuple[Stack, Place] | None:
-    """The stack of one end of a flow, and where the profile names it; None for the kernel's."""
+    """Return the stack of one end of a flow and the place that names it in the profile; None for the kernel's TCP."""
     scenario = cell.scenario
     own: str | None = getattr(section, f"{end}_stack", None)
     place: Place = (end, "stack") if own is None else (*scenario.place_of(index), f"{end}_stack")
@@ -70,7 +67,7 @@ def _stack(cell: Cell, name: str, place: Place) -> Stack:
 
 
 def _check(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Place, kind: Traits) -> None:
-    """Raises ProfileError for the first thing that a receiver with a stack of its own cannot have."""
+    """Raise ProfileError for the first thing that excludes a stack of its own at the receiver."""
     where = cell.place(*place)
     _check_both(flow, stack, where, kind, "receive")
     if not flow.kind.single:
@@ -88,7 +85,7 @@ def _check(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Pl
 
 
 def _check_sender(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Place, kind: Traits) -> None:
-    """Raises ProfileError for the first thing that a sender with a stack of its own cannot have."""
+    """Raise ProfileError for the first thing that excludes a stack of its own at the sender."""
     where, scenario = cell.place(*place), cell.scenario
     at = scenario.place_of(scenario.every_flow.index(section))
     algorithms = stack.section.algorithms

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What steps that build a network, and those that change it, have in common. Standard library only.
+"""Base classes of the steps that build a network and of those that change it. Standard library only.
 
-Each is a class (operation.py, placed.py, event.py): its fields are the step's arguments in plan.json, and its text is
-what docs/data-format.md says of it. It has the commands that do the same, for people, and what the agent does.
+Each step is a class (operation.py, placed.py, event.py): its fields are the step's arguments in plan.json, and its
+docstring is its description in docs/data-format.md. It has equivalent commands, for people, and the agent's action.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class KernelSettings(Protocol):
-    """Writes what is of a whole kernel."""
+    """Writes settings of the whole kernel."""
 
     def write(self, path: Path, value: str) -> None: ...
     def parameter(self, module: str, name: str, value: str) -> None: ...
@@ -33,22 +33,22 @@ class BuiltNetwork(Protocol):
     @property
     def settings(self) -> KernelSettings: ...
     def adopt(self, node: str, interface: str, mac: str, nic_mac: str, tag: int | None, *, ipv6: bool) -> None:
-        """Give a NIC of the machine to a node."""
+        """Move a NIC of the machine to a node."""
 
 
 class ReadAsWritten:
-    """A part of a plan that says itself how plan.json has it, also to pydantic, which checks a stranger's plan."""
+    """A part of a plan with its own form in plan.json, also for pydantic, which validates plans of strangers."""
 
     has_time: ClassVar[bool] = False
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Any:
-        """Raises TypeError or ValueError for another step than there is."""
+        """Raise TypeError or ValueError for an unknown step."""
         raise NotImplementedError
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
-        from pydantic_core import core_schema as schema  # not in guests
+        from pydantic_core import core_schema as schema  # not available in guests
 
         form: dict[str, Any] = {"at_us": schema.int_schema()} if cls.has_time else {}
         form |= {"op": schema.str_schema(), "arguments": schema.dict_schema(schema.str_schema())}
@@ -57,17 +57,17 @@ class ReadAsWritten:
 
 
 class PlanStep:
-    """``op`` is its name in plan.json."""
+    """One step. ``op`` is its name in plan.json."""
 
     op: ClassVar[str]
 
     def arguments(self) -> dict[str, Any]:
-        """As plan.json has them."""
+        """Return the arguments as in plan.json."""
         return encoded_fields(self)
 
     @classmethod
     def of_arguments(cls, arguments: Mapping[str, Any]) -> Any:
-        """Raises TypeError for others than the step has, ValueError for a queue of an unknown kind."""
+        """Raise TypeError for wrong arguments, ValueError for a queue of an unknown kind."""
         return decoded_fields(cls, arguments)
 
     def as_json(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class PlanStep:
 
 @planned
 class Operation(PlanStep, ReadAsWritten):
-    """One step that builds the network. ``known`` has the class of each by its name."""
+    """One step that builds the network. ``known`` maps each name to its class."""
 
     known: ClassVar[dict[str, type[PlanStep]]] = {}
 
@@ -86,15 +86,15 @@ class Operation(PlanStep, ReadAsWritten):
             Operation.known[cls.op] = cls
 
     def commands(self) -> list[Words]:
-        """Words of ``ip``, ``tc``, ``ethtool`` or ``sysctl``."""
+        """Return equivalent commands of ``ip``, ``tc``, ``ethtool`` or ``sysctl``, as words."""
         raise NotImplementedError
 
     def lines(self) -> list[str]:
-        """The same, quoted for a shell."""
+        """Return the commands, quoted for a shell."""
         return list(map(quoted, self.commands()))
 
     def apply(self, to: BuiltNetwork) -> None:
-        """Raises OSError where the kernel refuses it."""
+        """Do it. Raise OSError if the kernel refuses."""
         raise NotImplementedError
 
     @classmethod
@@ -104,7 +104,7 @@ class Operation(PlanStep, ReadAsWritten):
 
 
 def read_step(value: Mapping[str, Any], names: set[str], known: Mapping[str, type[PlanStep]]) -> Any:
-    """The one that plan.json has with fields of these ``names``. Raises TypeError or ValueError."""
+    """Return the step of plan.json, whose fields must have exactly these ``names``. Raise TypeError or ValueError."""
     if value.keys() != names:
         raise TypeError(f"a step has {', '.join(sorted(names))}, not {', '.join(sorted(value))}")
     kind = known.get(value["op"])
@@ -114,7 +114,7 @@ def read_step(value: Mapping[str, Any], names: set[str], known: Mapping[str, typ
 
 
 def quoted(words: Words) -> str:
-    """A command as one line for a shell."""
-    import shlex  # not in guests, which show nothing
+    """Return a command as one line for a shell."""
+    import shlex  # not needed in guests, which print no commands
 
     return " ".join(word if word == ">" else shlex.quote(word) for word in map(str, words))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the kernel and of each host, before there are flows."""
+"""Settings of the kernel and of each host, made before there are flows."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from howdah.plan.step import Operation
 from howdah.profile import Cell
 from howdah.profile.end import FIXED
 
-# Whole-kernel settings; every other name under net.ipv4 and net.ipv6 belongs to a network namespace.
+# Settings of the whole kernel; every other name under net.ipv4 and net.ipv6 belongs to a network namespace.
 _GLOBAL_SYSCTLS = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.ipv4.tcp_max_orphans", "net.ipv4.route.")
-# A kernel with half a gigabyte allows 4096 sockets in TIME_WAIT on a host, and in all as many that their processes have
-# closed. What is beyond is forgotten, or reset.
+# Runs with more connections raise two limits: a kernel with half a gigabyte allows 4096 sockets in TIME_WAIT per host,
+# and 4096 orphans in all. Sockets beyond are forgotten, or reset.
 _FEW_CONNECTIONS = 2000
 
 
 def kernel_settings(cell: Cell, size: Sizes, connections: int) -> list[Operation]:
-    """Settings of the whole kernel, before there is a network; ``connections`` are all that a run opens."""
+    """Return the settings of the whole kernel; ``connections`` are all that a run opens."""
     buffer_max = max(size.receive_buffer_bytes, size.send_buffer_bytes)
     settings = {
-        # veth hands packets over through this backlog; a full one drops without any qdisc counter.
+        # veth delivers packets through this backlog; when full, it drops them, and no qdisc counts that.
         "net.core.netdev_max_backlog": str(size.backlog_packets),
         "net.core.rmem_max": str(buffer_max),
         "net.core.wmem_max": str(buffer_max),
@@ -38,7 +38,7 @@ def kernel_settings(cell: Cell, size: Sizes, connections: int) -> list[Operation
 
 
 def host_settings(cell: Cell, network: Network, size: Sizes, connections: int) -> list[Sysctl]:
-    """Settings of each host's stack; the profile's own come last."""
+    """Return the settings of each host's stack; the profile's own come last."""
     host = cell.scenario.host
     settings = {
         "net.ipv4.tcp_no_metrics_save": "1",
@@ -59,5 +59,5 @@ def host_settings(cell: Cell, network: Network, size: Sizes, connections: int) -
 
 
 def _buffer(asked: str | None, initial_bytes: int, largest_bytes: int) -> str:
-    """Least, initial and largest size, as the sysctls have them."""
+    """Return least, initial and largest size, as in the sysctls."""
     return asked if asked and asked != FIXED else f"4096 {largest_bytes if asked else initial_bytes} {largest_bytes}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole plan as text, for ``howdah plan`` and ``--dry-run``: numbers, every operation in order, the timeline."""
+"""A whole plan as text, for ``howdah plan`` and ``--dry-run``: numbers, all operations in order, the timeline."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from howdah.plan.path import LinkFacts, Losses, Path
 from howdah.plan.placed import Class, Qdisc
 from howdah.plan.plan import Plan, Processor
 from howdah.plan.policer import Policer
-from howdah.profile.module import brought
+from howdah.profile.module import provided_modules
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 from howdah.registered import registered
 
-_MOST_OFFSETS = 8  # that are named one by one
-_CHANGES_SHOWN = 2
+_MOST_OFFSETS = 8  # offsets that are listed one by one
+_CHANGES_SHOWN = 2  # changes at either end of a shortened run of changes
 _UNITS = {"_us": format_duration, "_bits_per_second": format_rate, "_bytes": format_size}
 
 
 def render(plan: Plan, *, every_change: bool = False) -> str:
-    """The plan's text. Long runs of path changes (delay variation) are shortened unless ``every_change``."""
+    """Return the plan's text. Long runs of path changes (delay variation) are shortened unless ``every_change``."""
     sections = [
         ("run", _run(plan)),
         ("path", _path(plan)),
@@ -52,7 +52,7 @@ def _pairs(rows: list[tuple[str, object]]) -> Iterator[str]:
 
 
 def perturbation_words(plan: Plan) -> str:
-    """How a repetition differs from the nominal path."""
+    """Return how a repetition differs from the nominal path."""
     perturbation = plan.perturbation
     if not perturbation.applied:
         return "none (one repetition)"
@@ -91,7 +91,7 @@ def _run(plan: Plan) -> Iterator[str]:
 
 
 def _model(model: ModelRecord) -> Iterator[str]:
-    """The declared parameters, and what stands for each flow."""
+    """Yield the declared parameters and each flow's counterpart in the model."""
     settings = " ".join(f"{name}={value}" for name, value in model.settings.items())
     rows: list[tuple[str, object]] = [
         ("parameters", model.parameters),
@@ -111,7 +111,7 @@ def _modules(plan: Plan) -> Iterator[str]:
     for path in plan.modules:
         build = plan.module_builds.get(path)
         extras = (tuple(map(FilePath, build.sources)), tuple(build.define.items())) if build else ()
-        found = brought(FilePath(path), *extras)
+        found = provided_modules(FilePath(path), *extras)
         names = {module.name for module in found}
         parameters = {key: value for name in names for key, value in plan.module_parameters.get(name, {}).items()}
         provides = [kernel for kernel, own in plan.own_algorithms.items() if own in names]
@@ -179,7 +179,7 @@ def _path(plan: Plan) -> Iterator[str]:
 
 
 def _shown(path: Path) -> Iterator[tuple[str, object]]:
-    """Properties that say themselves how they are shown, where they are not as usual."""
+    """Yield the fields that define their own text, if they differ from their default."""
     for field in dataclasses.fields(path):
         value = getattr(path, field.name)
         if field.metadata.get("shown") and value != field.default:
@@ -197,7 +197,7 @@ def _link(link: LinkFacts) -> str:
 
 
 def _buffer(path: Path) -> str:
-    """What it counts first, then the same in the other unit."""
+    """Return the size in the unit that the queue counts, then in the other unit."""
     frames = f"{path.buffer_bytes // path.frame_bytes} full frames"
     size = f"{path.buffer_bytes} bytes = {frames}"
     if path.buffer_packets is not None:
@@ -225,9 +225,9 @@ def _loss(of: Losses) -> str:
 
 
 def _reverse_buffer(path: Path) -> str:
-    """What it holds of either kind of packet, and how long each takes to leave."""
+    """Return how many bare ACKs or full frames it holds, and how long each number takes to leave."""
     most, packets, rate = path.reverse_buffer_bytes or 0, path.reverse_buffer_packets, path.reverse_rate_bits_per_second
-    assert rate is not None  # without one there is no buffer
+    assert rate is not None  # a buffer implies a rate
     ack_bytes = path.frame_bytes - path.mss_bytes
     held = {
         "bare ACKs": (packets or most // ack_bytes, ack_bytes),
@@ -242,7 +242,7 @@ def _reverse_buffer(path: Path) -> str:
 
 
 def _sender(sender: SenderRecord) -> Iterator[str]:
-    """Every setting of the bundle with what is in force."""
+    """Yield every setting of the bundle with its value in force."""
     rows: list[tuple[str, object]] = []
     for field, setting in sender.settings.items():
         instead = "" if setting.instead_of is None else f", the profile's, instead of {setting.instead_of}"
@@ -251,7 +251,7 @@ def _sender(sender: SenderRecord) -> Iterator[str]:
 
 
 def _processor(each: Processor) -> Iterator[str]:
-    """Every constant with where it comes from."""
+    """Yield every constant with its source."""
     values: dict[str, object] = {
         "packet": format_nanoseconds(each.packet_ns),
         "ack": format_nanoseconds(each.ack_ns),
@@ -365,7 +365,7 @@ def _timeline(plan: Plan, *, every_change: bool) -> Iterator[str]:
 
 
 def _changed(events: list[Event]) -> str:
-    """``delay``, or more where classes (rates) change as well."""
+    """Return ``delay``, or ``the path`` if classes (rates) change as well."""
     return "the path" if any(isinstance(item.change, Class) for item in events) else "delay"
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changes on the path and when, as steps: rate, delay added in each direction, loss in each direction.
+"""Changes of the path as steps: rate, added delay in each direction, loss in each direction.
 
-Steps are (microseconds after the epoch, value from then on), sorted, no two neighbours equal; before the first one
-the path's own value holds. The last one, at the end of the run, sets it again, so that the path can be measured.
+Steps are (microseconds after the epoch, value from then on), sorted, without equal neighbours; before the first one the
+path's own value holds. The last one, at the end of the run, restores it, so that the path can be measured.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Window = tuple[int, int, float]  # begin, end, and the loss in between
 
 @dataclass(frozen=True)
 class Timetable:
-    """Rates in bit/s, ``forward`` and ``reverse`` in microseconds added (may be negative), losses as ratios."""
+    """Rates in bit/s, ``forward`` and ``reverse`` in added microseconds (may be negative), losses as ratios."""
 
     rate: Steps = field(default_factory=list)
     forward: Steps = field(default_factory=list)
@@ -38,7 +38,7 @@ class Timetable:
 
 
 def timetable(cell: Cell) -> Timetable:
-    """The changes a profile asks for, apart from its delay variation. Raises ProfileError for a trace."""
+    """Return the profile's changes, without its delay variation. Raise ProfileError for a bad trace."""
     scenario, path = cell.scenario, cell.scenario.path
     duration = scenario.duration
     steps = _steps(cell)
@@ -66,8 +66,8 @@ def timetable(cell: Cell) -> Timetable:
 
 
 def _steps(cell: Cell) -> list[StepSection]:
-    """Those written out and those of a trace, in order of time. Raises ProfileError where both say the same, and for
-    what a link says itself."""
+    """Return the steps of the schedule and of the trace, ordered by time. Raise ProfileError if both change the same
+    quantity, or if the trace changes what a link determines."""
     path, duration_us = cell.scenario.path, cell.scenario.duration
     written = [step for step in path.schedule if step.at < duration_us]
     if path.trace is None:
@@ -89,19 +89,19 @@ def _steps(cell: Cell) -> list[StepSection]:
 
 
 def _said(steps: list[StepSection]) -> set[str]:
-    """What steps change; a round trip is a delay of both ways."""
+    """Return the quantities that the steps change; a round trip is a delay of both directions."""
     names = {name for name in CHANGING for step in steps if getattr(step, name) is not None}
     return (names | {"forward_delay", "reverse_delay"}) - {"rtt"} if "rtt" in names else names
 
 
 def value_at(steps: list[tuple[int, _Value]], time_us: int, before: _Value) -> _Value:
-    """What holds at a time."""
+    """Return the value that holds at a time."""
     number = bisect.bisect_right(steps, time_us, key=lambda step: step[0])
     return steps[number - 1][1] if number else before
 
 
 def add_steps(parts: list[Steps]) -> Steps:
-    """The sum of several, each nothing before its first step."""
+    """Return the sum of several step functions, each 0 before its first step."""
     parts = [part for part in parts if part]
     positions = [0] * len(parts)
     values = [0] * len(parts)
@@ -117,7 +117,7 @@ def add_steps(parts: list[Steps]) -> Steps:
 
 
 def _ended(steps: list[tuple[int, _Value]], base: _Value, duration_us: int) -> list[tuple[int, _Value]]:
-    """Without steps that change nothing, and back to ``base`` at the end of the run."""
+    """Remove steps that change nothing, and add the return to ``base`` at the end of the run."""
     kept: list[tuple[int, _Value]] = []
     now = base
     for at_us, value in steps:
@@ -130,7 +130,7 @@ def _ended(steps: list[tuple[int, _Value]], base: _Value, duration_us: int) -> l
 
 
 def _delays(path: PathSection, steps: list[StepSection]) -> tuple[Steps, Steps]:
-    """Delays written out, as what they add to the path's own; a round trip is split as the path's."""
+    """Return the scheduled delays relative to the path's own; a round trip is divided in the path's proportion."""
     forward_us, reverse_us = path.forward_delay_us, path.reverse_delay_us
     forward: Steps = []
     reverse: Steps = []
@@ -147,18 +147,18 @@ def _delays(path: PathSection, steps: list[StepSection]) -> tuple[Steps, Steps]:
 
 
 def _drawn_rates(path: PathSection, asked: RateVariationSection, duration_us: int, seed: int) -> Steps:
-    """A uniform rate at each interval, by the correlated normal values of the delay variation (a Gaussian copula)."""
+    """Draw a uniform rate per interval from correlated normal values, like the delay variation (a Gaussian copula)."""
     values = normals(asked.interval, asked.correlation_time, random.Random(seed))
     steps: Steps = []
     for at_us, value in zip(range(0, duration_us, asked.interval), values, strict=False):
         share = 0.5 * math.erfc(-value / math.sqrt(2))
-        # Whole kilobits: the kernel counts bytes, and a step of less is nothing.
+        # Whole multiples of 8 kbit/s: the kernel counts bytes, and a smaller step has no effect.
         steps.append((at_us, max(asked.least, asked.least + round((path.rate - asked.least) * share / 8000) * 8000)))
     return steps
 
 
 def _handovers(asked: HandoverSection, duration_us: int, generator: random.Random) -> tuple[Steps, list[_Window]]:
-    """Round trip added from each hand-over on (and from the beginning), and the times of silence."""
+    """Return the round trip that is added from each hand-over on (and from the beginning), and the outages."""
     added: Steps = [(0, int(generator.random() * asked.delay))]
     silent: list[_Window] = []
     for at_us in range(asked.every if asked.first is None else asked.first, duration_us, asked.every):
@@ -171,7 +171,7 @@ def _handovers(asked: HandoverSection, duration_us: int, generator: random.Rando
 def _losses(
     steps: list[StepSection], name: str, base: float, outages: list[_Window], duration_us: int
 ) -> list[tuple[int, float]]:
-    """Random losses of one way, those of a limited time over the others, and outages over all."""
+    """Return the random losses of one direction: those of a limited time override lasting ones, outages all."""
     lasting: list[tuple[int, float]] = []
     limited: list[_Window] = []
     for step in steps:
@@ -184,7 +184,7 @@ def _losses(
 
 
 def _overlaid(steps: list[tuple[int, float]], base: float, windows: list[_Window]) -> list[tuple[int, float]]:
-    """In a window its value holds, in several that of the one begun last; elsewhere what would hold without them."""
+    """Return steps with the windows' values; of overlapping windows, the one that began last wins."""
     edges = sorted({at_us for at_us, _ in steps} | {edge for begin, end, _ in windows for edge in (begin, end)})
     waiting = sorted(windows, reverse=True)
     open_windows: list[_Window] = []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a Mininet ``Topo`` to a ``Network``: the real class is instantiated, as pure Python, and read.
 
-Names are Mininet's (``left-eth0``), and so is the order in which nodes and links are made, so that a plan and stock
-Mininet build the same network. A topology says which node is a sender, router or receiver and which link is the
-bottleneck by ``role`` parameters; addresses and MACs it leaves out are assigned.
+Names are Mininet's (``left-eth0``), as is the order in which nodes and links are made, so that a plan and stock Mininet
+build the same network. ``role`` parameters of a topology mark senders, routers, receivers and the bottleneck link;
+addresses and MACs that it leaves out are assigned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHIPPED = TOPOLOGIES
 
 
 def load_topo(name: str | None, file: Path | None, class_name: str | None, arguments: dict[str, int]) -> Any:
-    """Instantiate a shipped topology by name, or a class of a file. Raises ProfileError."""
+    """Instantiate a shipped topology by name, or a class of a file. Raise ProfileError."""
     source = file or SHIPPED / f"{name}.py"
     if not source.is_file():
         raise ProfileError(f"there is no topology file {source}")
@@ -65,7 +65,7 @@ def _is_topo(value: object) -> bool:
 
 
 def lower(topo: Any, name: str) -> Network:
-    """Read a ``Topo``: nodes, links, addresses and routes. Raises ProfileError for what cannot be planned."""
+    """Convert a ``Topo``: nodes, links, addresses and routes. Raise ProfileError for what cannot be planned."""
     if topo.switches():
         raise ProfileError(f"{topo.switches()[0]} is a switch; only hosts and routers can be planned", where=name)
     roles = {node: str(topo.nodeInfo(node).get("role")) for node in topo.hosts()}
@@ -150,7 +150,7 @@ def _declared(network: Network, node: str, destination: str, via: str) -> Route:
 
 
 def _shortest(network: Network, router: str) -> list[Route]:
-    """A route to both prefixes of every host that is not a neighbour."""
+    """Return a route to both prefixes of every host that is not a neighbour."""
     routes = []
     for host in network.nodes("sender") + network.nodes("receiver"):
         way = network.way(router, host)

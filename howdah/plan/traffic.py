@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan says of flows that are more than bulk data between two kernels. Standard library only."""
+"""Parts of flows that are more than bulk data between two kernels. Standard library only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from howdah.codec import OCCASIONAL, planned
 
 @planned
 class HttpRequests:
-    """HTTP between real programs; ``every_us`` None: a request at once after each answer."""
+    """HTTP between real programs. If ``every_us`` is None, each request follows the previous answer at once."""
 
     object_bytes: int
     requests: int
@@ -30,7 +30,7 @@ class Exchange:
 
 @planned
 class ProgramFile:
-    """A file of the profile's that a program has in its directory: absolute path, name there, digest."""
+    """A file of the profile that is copied to a program's directory: absolute path, name there, digest."""
 
     path: str
     name: str
@@ -39,25 +39,25 @@ class ProgramFile:
 
 @planned
 class ProgramEnd:
-    """One program of a flow; ``own``: the first word of its command is one of its files. ``before`` are commands."""
+    """One program of a flow; ``own``: its command begins with one of its files. ``before`` are commands run first."""
 
     command: list[str]
     environment: dict[str, str]
     files: list[ProgramFile]
     own: bool
-    signal: str  # that asks it to end, without SIG
+    signal: str  # signal that asks it to end, without SIG
     before: list[list[str]] = field(default_factory=list, metadata=OCCASIONAL)
 
 
 @planned
 class Programs:
-    """Two programs that make a flow; docs/data-format.md. ``ports`` are further ones that the server listens at."""
+    """Two programs that make a flow (docs/data-format.md). ``ports`` are further ports on which the server listens."""
 
     sends: Literal["server", "client"]
     protocol: str  # "tcp" or "udp"
     ports: list[int]
     wire_bytes: int | None
-    stopped_by: str  # the end that is told when the flow's time is over
+    stopped_by: str  # the end that is asked to end when the flow's time is over
     quic: str | None  # name of a stack (howdah/plan/quic.py)
     client: ProgramEnd
     server: ProgramEnd
@@ -70,7 +70,7 @@ class Programs:
 class PlannedStack:
     """An end of a flow that is not the kernel's TCP (howdah/plan/stack.py); ``file`` is the stack's YAML.
 
-    ``algorithm`` of a sender is what the stack calls it.
+    ``algorithm`` is the stack's name for the algorithm of a sender.
     """
 
     name: str

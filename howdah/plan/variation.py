@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delay that varies during a run: a seeded series of added delays, or a table that each packet draws from.
+"""Delay that varies during a run: a seeded series of added delays, or a table from which each packet draws.
 
-netem's own jitter draws every packet's delay independently; kept in order, packets then leave at the running maximum
+netem's own jitter draws every packet's delay independently; if packets stay in order, they leave at the running maximum
 of the draws, which shifts the mean and hides the distribution. Here the delay is piecewise constant instead: every
 interval it takes the next value of a stationary series. Where it falls, netem's rate option makes each packet leave
 after the one before (net/sched/sch_netem.c, netem_enqueue: with a rate, the last packet queued is the reference).
 
 The series is a Gaussian AR(1) process x_k, x_{k+1} = phi x_k + sqrt(1 - phi^2) e_k, phi = exp(-interval/correlation
-time), mapped through its own distribution function to the distribution asked for (a Gaussian copula). So the
-marginal distribution is exact and the correlation of x decays as asked.
+time), mapped through its own distribution function to the requested distribution (a Gaussian copula). The marginal
+distribution is therefore exact and the correlation of x decays as requested.
 
-Where order is broken, netem draws from a table: its quantiles, each as likely (TCA_NETEM_DELAY_DIST, tabledist() of
-net/sched/sch_netem.c). A table of netem's has numbers of 16 bits in parts of a deviation, here of the largest delay.
+If packets may overtake, netem draws from a table of equally likely quantiles (TCA_NETEM_DELAY_DIST, tabledist() of
+net/sched/sch_netem.c). netem's 16-bit entries are fractions of a standard deviation; here, of the largest delay.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from howdah.plan.jitter import DISTRIBUTION_SCALE, LARGEST_DRAW
 from howdah.profile.path import DelayVariation
 
 _TABLE_SIZE = 1024
-_PARETO_SHAPE = 3  # as iproute2's table has it
+_PARETO_SHAPE = 3  # as in iproute2's table
 _PARETO_SCALE = 2 / math.sqrt(3)  # in standard deviations
 
 
 @dataclass(frozen=True)
 class DelaySeries:
-    """``added_us[k]`` is the added delay from k intervals after the epoch on; never negative, at most the limit."""
+    """``added_us[k]`` is the delay added from k intervals after the epoch on; never negative, at most the limit."""
 
     interval_us: int
     added_us: list[int]
@@ -57,7 +57,7 @@ class DelaySeries:
 
 @dataclass(frozen=True)
 class DelayTable:
-    """What each packet of a line draws from: ``table`` in parts of ``scale_us`` / 8192, in order."""
+    """The table from which each packet of a line draws, in units of ``scale_us`` / 8192, sorted."""
 
     scale_us: int
     table: list[int]
@@ -70,15 +70,15 @@ class DelayTable:
 def draw_series(
     asked: DelayVariation, duration_us: int, seed: int, measured_us: list[int] | None = None
 ) -> DelaySeries:
-    """The series for one direction, long enough for ``duration_us``; ``measured_us`` are the delays of its file,
-    sorted."""
+    """Draw the series of one direction for ``duration_us``; ``measured_us`` are the sorted delays of the profile's
+    file."""
     values = normals(asked.interval, asked.correlation_time or 0, random.Random(seed))
     count = -(-duration_us // asked.interval)
     return DelaySeries(asked.interval, [_added(asked, value, measured_us) for value in itertools.islice(values, count)])
 
 
 def delay_table(asked: DelayVariation, measured_us: list[int] | None) -> DelayTable:
-    """Its quantiles."""
+    """Return the quantiles of the distribution as a table."""
     shares = ((number + 0.5) / _TABLE_SIZE for number in range(_TABLE_SIZE))
     delays = sorted(_added(asked, NormalDist().inv_cdf(share), measured_us) for share in shares)
     scale_us = max(-(-delays[-1] * DISTRIBUTION_SCALE // LARGEST_DRAW), 1)
@@ -86,7 +86,7 @@ def delay_table(asked: DelayVariation, measured_us: list[int] | None) -> DelayTa
 
 
 def _added(asked: DelayVariation, value: float, measured_us: list[int] | None) -> int:
-    """What a standard normal value becomes, within the limit."""
+    """Map a standard normal value to an added delay within the limit."""
     if measured_us is not None:
         share = 0.5 * math.erfc(-value / math.sqrt(2))
         added = measured_us[min(int(share * len(measured_us)), len(measured_us) - 1)]
@@ -95,7 +95,7 @@ def _added(asked: DelayVariation, value: float, measured_us: list[int] | None) -
 
 
 def normals(interval_us: int, correlation_time_us: int, generator: random.Random) -> Iterator[float]:
-    """Standard normal values, one an interval, whose correlation falls to 1/e in ``correlation_time_us``; no end."""
+    """Yield standard normal values, one per interval, without end; correlation falls to 1/e in that time."""
     phi = math.exp(-interval_us / correlation_time_us) if correlation_time_us else 0.0
     innovation = math.sqrt(1 - phi * phi)
     value = generator.gauss(0, 1)
@@ -105,11 +105,11 @@ def normals(interval_us: int, correlation_time_us: int, generator: random.Random
 
 
 def _mapped(asked: DelayVariation, value: float) -> int:
-    """A standard normal value mapped to the distribution, in microseconds."""
+    """Map a standard normal value to the distribution, in microseconds."""
     scale = asked.standard_deviation or 0
     if asked.distribution == "normal":
         return round(scale * (3 + value))
-    above = 0.5 * math.erfc(value / math.sqrt(2))  # probability of exceeding the value
+    above = 0.5 * math.erfc(value / math.sqrt(2))  # probability that a value is larger
     if asked.distribution == "uniform":
         return round((asked.amplitude or 0) * (1 - above))
     if asked.distribution == "pareto":

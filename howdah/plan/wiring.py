@@ -11,13 +11,13 @@ from howdah.plan.operation import Address, AddRoute, Gso, Mtu, Neighbour, Node, 
 from howdah.plan.step import Operation
 from howdah.profile import Cell
 
-# A packet that is split or merged somewhere is not the packet the path was sized for. Checksum offload stays as the
-# kernel has it: veth carries checksums lazily, and computing them would only cost time.
+# The path is sized for packets that nothing splits or merges. Checksum offload keeps the kernel default: veth need not
+# compute checksums, and computing them would only cost time.
 OFFLOADS_OFF = ("tso", "gso", "gro", "lro")
 
 
 def wire(network: Network, cell: Cell, pairs: list[tuple[str, str]]) -> list[Operation]:
-    """Everything up to the qdiscs, in Mininet's order of nodes and links."""
+    """Return all operations before the qdiscs, in Mininet's order of nodes and links."""
     path = cell.scenario.path
     operations: list[Operation] = [Node(node, role == "router") for node, role in network.roles.items()]
     operations += [_veth_pair(link.a, link.b) for link in network.links]
@@ -51,7 +51,7 @@ def _routes(network: Network) -> list[AddRoute]:
 
 
 def _initial_windows(network: Network, cell: Cell, pairs: list[tuple[str, str]]) -> list[AddRoute]:
-    """Initial windows are attributes of a route to the peer: initcwnd at the sender, initrwnd at the receiver."""
+    """Return routes to the peers with initial windows: initcwnd at the sender, initrwnd at the receiver."""
     asked: dict[tuple[str, str, str], int | None] = {}
     for index, (flow, (sender, receiver)) in enumerate(zip(cell.scenario.every_flow, pairs, strict=True)):
         if getattr(flow, "direction", "forward") == "reverse":
@@ -84,11 +84,11 @@ def _initial_windows(network: Network, cell: Cell, pairs: list[tuple[str, str]])
 
 
 def _neighbours(network: Network) -> list[Neighbour]:
-    """Both ends of every link know each other, so that no ARP packet or timer takes part in a run."""
+    """Return permanent neighbour entries for both ends of every link, so that a run has no ARP packets or timers."""
     operations = []
     for link in network.links:
         for near, far in ((link.a, link.b), (link.b, link.a)):
-            # A host only ever sends to its router's first address, the gateway; routers send to both of a host's.
+            # A host sends only to its router's first address, the gateway; routers send to both addresses of a host.
             addresses = far.addresses if network.roles[near.node] == "router" else [far.address]
             operations += [Neighbour(near.node, near.name, bare(address), far.mac) for address in addresses]
     return operations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: experiments as data. ``load`` reads and checks one; ``Profile.cells`` gives its runs."""
+"""Profiles: experiments written as YAML. ``load`` reads and checks one; ``Profile.cells`` lists its runs."""
 
 from howdah.profile.load import load
 from howdah.profile.profile import Cell, Profile

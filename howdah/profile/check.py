@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile's fields mean together: algorithms that exist and can share a kernel, files that are there."""
+"""Checks that span several fields of a profile: algorithms exist and can share a kernel, and files exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from howdah.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, ProfileModule, algorithms_with, from_modules
 from howdah.errors import ProfileError, did_you_mean, nearest
 from howdah.profile.model import AlgorithmSection, Scenario
-from howdah.profile.module import all_brought, check_modules, declared_module, declared_modules, defects
+from howdah.profile.module import all_provided_modules, check_modules, declared_module, declared_modules, defects
 from howdah.profile.override import dotted
 from howdah.profile.source import Document, Path_
 from howdah.profile.stack import is_other_stack, read_stack, stack_file
@@ -21,28 +21,29 @@ MOST_CHANGES_TOGETHER = 2_000_000
 
 
 def count_changes(scenario: Scenario) -> dict[Path_, int]:
-    """The changes that each field asks for at the most, by the field's place. A trace counts its own."""
+    """An upper bound on the number of path changes in one run, by the field that causes them. A trace is limited by its
+    own reader."""
     path = scenario.path
     counts: dict[Path_, int] = {("path", "schedule"): len(path.schedule)}
     if path.delay_variation is not None:
         directions = 2 if path.delay_variation.direction == "both" else 1
-        counts["path", "delay_variation"] = directions * _times(scenario, path.delay_variation.interval)
+        counts["path", "delay_variation"] = directions * _count_intervals(scenario, path.delay_variation.interval)
     if path.rate_variation is not None:
-        counts["path", "rate_variation"] = _times(scenario, path.rate_variation.interval)
+        counts["path", "rate_variation"] = _count_intervals(scenario, path.rate_variation.interval)
     if path.handover is not None:
-        each = 6 if path.handover.outage else 2  # the delay both ways; loss both ways, begun and ended
-        counts["path", "handover"] = each * _times(scenario, path.handover.every)
+        each = 6 if path.handover.outage else 2  # delay in both directions; with an outage also loss, begin and end
+        counts["path", "handover"] = each * _count_intervals(scenario, path.handover.every)
     if scenario.perturbation.jitter.amount and scenario.repetitions > 1:
-        counts["perturbation", "jitter"] = _times(scenario, JITTER_INTERVAL_US)
+        counts["perturbation", "jitter"] = _count_intervals(scenario, JITTER_INTERVAL_US)
     return counts
 
 
-def _times(scenario: Scenario, interval_us: int) -> int:
+def _count_intervals(scenario: Scenario, interval_us: int) -> int:
     return -(-scenario.duration // interval_us)
 
 
 def check_changes(scenario: Scenario, document: Document) -> None:
-    """Refuse a run whose path changes very often. Raises ProfileError at the field that asks for most of it."""
+    """Raise ProfileError if the path of one run changes too often, at the field that contributes most."""
     counts = count_changes(scenario)
     total = sum(counts.values())
     if total <= MOST_CHANGES:
@@ -54,9 +55,8 @@ def check_changes(scenario: Scenario, document: Document) -> None:
 
 
 def check_changes_together(runs: Iterable[tuple[Scenario, int]], document: Document) -> None:
-    """Refuse a sweep whose plans would not fit into memory together; ``runs`` are scenarios and how often each is run.
-
-    Raises ProfileError.
+    """Raise ProfileError if the plans of a whole sweep would not fit into memory; ``runs`` are scenarios and their
+    numbers of runs.
     """
     total = sum(sum(count_changes(scenario).values()) * count for scenario, count in runs)
     if total > MOST_CHANGES_TOGETHER:
@@ -69,7 +69,7 @@ _WHERE_LISTED = "howdah list algorithms shows them; your own need a modules: or 
 
 
 def check_scenario(scenario: Scenario, document: Document, directory: Path) -> dict[str, Algorithm]:
-    """Check one point of the sweep; returns every algorithm it uses by name. Raises ProfileError."""
+    """Check one point of the sweep. Return every algorithm that it uses, by name. Raises ProfileError."""
     check_modules(scenario, document, directory)
     _check_kernel(scenario, document, directory)
     _check_stacks(scenario, document, directory)
@@ -83,11 +83,11 @@ def check_scenario(scenario: Scenario, document: Document, directory: Path) -> d
                 hint=". ".join(
                     [
                         *defects(scenario, document, directory),
-                        _hint(name, table, all_brought(scenario, document, directory)),
+                        _hint(name, table, all_provided_modules(scenario, document, directory)),
                     ]
                 ),
             )
-        _check_mixture(used, table[name], document.place(path))
+        _check_compatible(used, table[name], document.place(path))
         used[name] = table[name]
     return used
 
@@ -117,22 +117,22 @@ def _names_used(scenario: Scenario) -> list[tuple[str, Path_]]:
 
 
 def _table(scenario: Scenario, document: Document, directory: Path) -> dict[str, Algorithm]:
-    found = all_brought(scenario, document, directory)
+    found = all_provided_modules(scenario, document, directory)
     table = algorithms_with(found, declared_modules(scenario))
     built = {module.name: module for module in found}
     for name, section in scenario.algorithms.items():
         place = ("algorithms", name)
         if section.kernel is None:
-            table[name] = _alike(name, section, table, built, document.place((*place, "like")))
+            table[name] = _derived_from(name, section, table, built, document.place((*place, "like")))
             continue
         declared = _declared(name, section, built, document.place((*place, "parameters")))
-        like = _whose_start_up(name, section, document.place((*place, "like")))
+        like = _start_up_of(name, section, document.place((*place, "like")))
         table[name] = dataclasses.replace(declared, like=like)
     return table
 
 
-def _whose_start_up(name: str, section: AlgorithmSection, where: str) -> str | None:
-    """The kernel's name of the algorithm whose start-up one with a kernel name of its own has."""
+def _start_up_of(name: str, section: AlgorithmSection, where: str) -> str | None:
+    """The kernel name of the built-in algorithm that ``like`` names: the declared algorithm has the same start-up."""
     if section.like is None:
         return None
     own = [known for known in ALGORITHMS.values() if known.builtin]
@@ -144,10 +144,10 @@ def _whose_start_up(name: str, section: AlgorithmSection, where: str) -> str | N
     return found
 
 
-def _alike(
+def _derived_from(
     name: str, section: AlgorithmSection, table: dict[str, Algorithm], built: Collection[str], where: str
 ) -> Algorithm:
-    """A known algorithm, or one declared before, under a name of its own and with other parameters."""
+    """The algorithm that ``like`` names (known, or declared earlier), under a new name and with other parameters."""
     known = table.get(str(section.like))
     if known is None:
         hint = did_you_mean(str(section.like), table, _WHERE_LISTED, both=True)
@@ -182,8 +182,9 @@ def _declared(name: str, section: AlgorithmSection, built: Mapping[str, ProfileM
     return Algorithm(name, kernel, module, base, summary, dict(section.parameters), builtin)
 
 
-def _check_mixture(used: dict[str, Algorithm], added: Algorithm, where: str) -> None:
-    """A run has one kernel: one module behind each of its names, and one setting of each module's parameters."""
+def _check_compatible(used: dict[str, Algorithm], added: Algorithm, where: str) -> None:
+    """Raise ProfileError unless ``added`` can share a kernel with the algorithms ``used``: one kernel has one module
+    per kernel name, and one set of parameters per module."""
     for other in used.values():
         if other.name == added.name:
             continue
@@ -213,7 +214,7 @@ def _check_kernel(scenario: Scenario, document: Document, directory: Path) -> No
 
 
 def _check_stacks(scenario: Scenario, document: Document, directory: Path) -> None:
-    """Raise ProfileError for the name or the file of a stack that is none."""
+    """Raise ProfileError for a stack that is unknown, or whose file does not describe one."""
     named: list[tuple[str | None, Path_]] = [
         (scenario.receiver.stack, ("receiver", "stack")),
         (scenario.sender.stack, ("sender", "stack")),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims: what the runs of a profile are expected to show. docs/claims.md fixes the words; howdah/judge judges them."""
+"""The section ``claims``: what the runs are expected to show, in the words of docs/claims.md. howdah/claim judges
+them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ LEAST_RANKS = 3
 
 
 def _quantity(value: object) -> str:
-    """As it was written; howdah/claim/judging.py reads it in the unit of the metric."""
+    """The quantity as it was written; howdah/claim/judging.py parses it in the metric's unit."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected a number with its unit, such as 12.9 Mbit/s, not {value!r}")
     return str(value)
@@ -39,23 +40,23 @@ Quantity = Annotated[
 
 
 class SelectorSection(Section):
-    """Which number of the runs is meant: a metric, of which flow, at which point of the sweep."""
+    """Selects a number from the runs: a metric, of which flow, at which point of the sweep."""
 
     metric: MetricName = fixed(description="a measure of metrics.json (docs/measures.md)")
     flow: FlowChoice | None = fixed(
-        None, description="number (1 is the first) or name of a flow, name of a group, or `all` with take"
+        None, description="number (from 1) or name of a flow, name of a group, or `all` with take"
     )
-    take: Take | None = fixed(None, description="over the flows, or the connections of the group, within a run")
+    take: Take | None = fixed(None, description="aggregate over a run's flows, or over the group's connections")
     at: AxisValues = fixed(default_factory=dict, description="axis name: value as written in the sweep")
 
 
 class ThanSection(Section):
-    """The other side of a comparison; what it does not give is that of value."""
+    """The other side of a comparison. Fields that it leaves out are taken from value."""
 
     metric: MetricName | None = fixed(None, description="a measure in the same unit")
     flow: FlowChoice | None = fixed(None, description="number or name of a flow, name of a group, or `all`")
-    take: Take | None = fixed(None, description="over the flows, or the connections of the group, within a run")
-    at: AxisValues = fixed(default_factory=dict, description="axis name: value, over those of value")
+    take: Take | None = fixed(None, description="aggregate over a run's flows, or over the group's connections")
+    at: AxisValues = fixed(default_factory=dict, description="axis name: value; overrides those of value")
 
     @model_validator(mode="before")
     @classmethod
@@ -66,25 +67,25 @@ class ThanSection(Section):
 
 
 class RangeSection(Section):
-    """A range of numbers; give one of equals, above, below, at_least, at_most and between."""
+    """A range of numbers: one of equals, above, below, at_least, at_most and between."""
 
     equals: Quantity | None = fixed(None, description="the expected number")
     within: Quantity | None = fixed(
         None,
-        description="with equals: how far off it may be, a quantity or a percentage of it; with the trend flat: a "
-        "percentage; 10 % by default",
+        description="tolerance of equals, a quantity or a percentage; or of the trend flat, a percentage; "
+        "default: 10 %",
     )
     above: Quantity | None = fixed(None, description="the 95 % interval of the mean is above it")
     below: Quantity | None = fixed(None, description="the 95 % interval of the mean is below it")
-    at_least: Quantity | None = fixed(None, description="the mean is not less")
-    at_most: Quantity | None = fixed(None, description="the mean is not more")
+    at_least: Quantity | None = fixed(None, description="the mean is at least this")
+    at_most: Quantity | None = fixed(None, description="the mean is at most this")
     between: list[Quantity] | None = fixed(
-        None, min_length=2, max_length=2, description="the mean is not less than the first nor more than the second"
+        None, min_length=2, max_length=2, description="the mean is at least the first and at most the second"
     )
 
     @property
     def given(self) -> list[str]:
-        """The forms that are given."""
+        """Names of the forms that are given."""
         return [name for name in _NUMERIC if getattr(self, name) is not None]
 
     @model_validator(mode="after")
@@ -99,7 +100,7 @@ class RangeSection(Section):
 
 
 class BoundsSection(RangeSection):
-    """A range for the ratio, or the difference, of the two means that are compared."""
+    """A range for the ratio or the difference of the two means that are compared."""
 
     @model_validator(mode="after")
     def _one_form(self) -> BoundsSection:
@@ -121,41 +122,41 @@ class CorrelationSection(BoundsSection):
 
 
 class ExpectSection(RangeSection):
-    """What is expected, in one form: a word that compares, a range, a ratio or difference, a text, a trend, or a rank
+    """The expectation, in one form: a comparing word, a range, a ratio or difference, a text, a trend, or a rank
     correlation."""
 
-    word: Word | None = fixed(None, description="as `expect: more`: value compared with than")
+    word: Word | None = fixed(None, description="the same as `expect: more`: compares value with than")
     ratio: BoundsSection | None = fixed(None, description="range of value : than")
     difference: BoundsSection | None = fixed(None, description="range of value - than")
     is_: Text | None = fixed(None, alias="is", description="the text of a measure such as exit_cause")
     in_at_least: Quantity | None = fixed(
         None,
-        description="share of the repetitions; with is 100 % by default; with equals, at_least, at_most or between the "
-        "value of each repetition is judged instead of the mean",
+        description="share of the repetitions in which it must hold; default for is: 100 %. With equals, at_least, "
+        "at_most or between, judges each repetition instead of the mean",
     )
-    trend: Literal["rises", "falls", "flat"] | None = fixed(None, description="of the means along over")
+    trend: Literal["rises", "falls", "flat"] | None = fixed(None, description="trend of the means along over")
     rank_correlation: CorrelationSection | None = fixed(
-        None, description="range of Spearman's rank correlation of the means with other numbers, along over"
+        None, description="range of Spearman's rank correlation between the means along over and the numbers in with"
     )
     with_: dict[str, float] | None = fixed(
         None,
         alias="with",
-        description="with rank_correlation: value of the axis: the other number there; values that are not here are "
+        description="with rank_correlation: axis value: the other number; axis values that are missing here are "
         "left out",
     )
-    over: AxisName | None = fixed(None, description="with trend and rank_correlation: the axis")
+    over: AxisName | None = fixed(None, description="axis of trend or rank_correlation")
     by: Quantity | None = fixed(
-        None, description="with rises or falls: the share of the first mean by which the last must be away from it"
+        None, description="with rises or falls: minimum change from the first mean to the last, as a share of the first"
     )
 
     @property
     def form(self) -> str:
-        """The one form that is given."""
+        """The name of the one form that is given."""
         return self._forms()[0]
 
     @property
     def counts(self) -> bool:
-        """Whether it counts the repetitions in which it holds, and does not judge their mean."""
+        """Whether the claim counts the repetitions in which it holds, instead of judging their mean."""
         return self.is_ is not None or self.in_at_least is not None
 
     @property
@@ -214,7 +215,7 @@ def _expect(value: object) -> object:
 
 
 class _WordOrSection:
-    """In the schema, a word stands where a section may."""
+    """Adds to the schema that a word may replace the section."""
 
     def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [{"enum": list(WORDS)}, handler(core)]}
@@ -224,39 +225,39 @@ Expect = Annotated[ExpectSection, BeforeValidator(_expect), _WordOrSection()]
 
 
 class ClaimSection(Section):
-    """Something the runs are expected to show; a claim is judged over their repetitions (docs/claims.md)."""
+    """A statement that the runs are expected to confirm, judged over their repetitions (docs/claims.md)."""
 
     id: Slug = fixed(description="lower-case words joined by hyphens, unique in the profile")
     entry: Entries = fixed(default_factory=list, description="entry of the atlas, or a list of them")
     says: Text = fixed(description="the claim in words")
-    source: Text = fixed("", description="where it is said")
+    source: Text = fixed("", description="where the source says it")
     value: SelectorSection | None = fixed(None, description="the number that the claim is about")
-    than: ThanSection | None = fixed(None, description="what it is compared with")
+    than: ThanSection | None = fixed(None, description="the other side of a comparison")
     expect: Expect | None = fixed(None, description="what is expected: a word, or a section")
-    each: Names = fixed(default_factory=list, description="axes at each of whose values the claim is judged")
+    each: Names = fixed(default_factory=list, description="axes; the claim is judged at each of their values")
     hold: Hold = fixed(
-        "all", description="over each: at all, at any; or of the largest, smallest or mean value of the points"
+        "all", description="with each: must hold at all points, at any; or for their largest, smallest or mean value"
     )
-    control: Text | None = fixed(None, description="where it fails, the control on whose runs it is judged again")
-    because: Text | None = fixed(None, description="why a modern kernel behaves differently; needed with control")
+    control: Text | None = fixed(None, description="control whose runs it is judged on again if it fails")
+    because: Text | None = fixed(None, description="why a modern kernel behaves differently; required with control")
     contradiction: Text | None = fixed(
         None,
-        description="title of the inconsistency of its source on which it hangs: it is unsupported where it fails",
+        description="title of the inconsistency in the source that it depends on: if it fails, it is unsupported",
     )
-    note: Text | None = fixed(None, description="what a reader must know of its verdict, shown beside it")
+    note: Text | None = fixed(None, description="a note for the reader, shown beside the verdict")
     kind: Literal["implemented"] | None = fixed(
         None,
-        description="of a definition that is tested by what the implementation says of itself: where it holds, the "
-        "verdict is implemented, and not pass",
+        description="for a definition that is tested by the implementation's own reports: if it holds, the verdict "
+        "is implemented instead of pass",
     )
     chosen_after: Text | None = fixed(
-        None, description="where its range was chosen after a result was known: what it was, and why it changed"
+        None, description="if its range was chosen after a result was known: the earlier range, and why it changed"
     )
     unsupported: Text | None = fixed(None, description="instead of value and expect: why it cannot be measured here")
 
     @property
     def metrics(self) -> set[str]:
-        """Names of the measures that it is about."""
+        """Names of the measures that the claim is about."""
         return {side.metric for side in (self.value, self.than) if side is not None and side.metric is not None}
 
     @model_validator(mode="before")

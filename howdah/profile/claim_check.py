@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether claims fit their profile: metrics, flows, axes, values, controls and units, before anything is run."""
+"""Checks claims against their profile before anything runs: metrics, flows, axes, values, controls and units."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from howdah.quantity import QuantityError
 
 @dataclass(frozen=True)
 class _Need:
-    """What some metrics come from: whether a scenario has it, and what to say if not. They are those of a module below
-    howdah/measure/, or the ``named`` ones."""
+    """A precondition of some metrics: a test of the scenario, and the message if it fails. The metrics are all those of
+    a module of howdah/measure/, or only the ``named`` ones."""
 
     module: str
     has: Callable[[Scenario], bool]
@@ -74,7 +74,7 @@ _NEEDS = (
     _Need("", _has_size, "no flow or group of the profile has a size", _OF_A_SIZE),
     _Need("measured", _has_background, "the profile has no background"),
 )
-# What says nearly the same, and is always measured.
+# A similar metric that is always measured.
 _INSTEAD = {
     "autotuning_lag_s": "held_autotuning_share",
     "offered_window_most_bdp": "receive_window_peak_bytes",
@@ -86,9 +86,9 @@ _INSTEAD = {
 
 
 def not_measurable(metric: Metric, scenarios: Sequence[Scenario]) -> tuple[str, str | None] | None:
-    """Why no run of the scenarios has the metric, and the nearest one that they have; None if one may have it.
+    """Why no run of the scenarios has the metric, and the nearest metric that they have; None if a run may have it.
 
-    A metric of several modules is there if one of them has what it needs.
+    A metric that several modules measure needs the preconditions of only one of them.
     """
     lacking = [need for need in _NEEDS if not any(need.has(scenario) for scenario in scenarios)]
     why = _lacks(metric, lacking)
@@ -106,12 +106,12 @@ def _lacks(metric: Metric, lacking: Sequence[_Need]) -> str | None:
     return next((need.lacks for need in lacking if metric.name in need.named), None)
 
 
-TRAFFIC_AXIS = "traffic"  # of the run that cross_check adds
+TRAFFIC_AXIS = "traffic"  # axis of the run that cross_check adds
 ALGORITHM = "algorithm"
 
 
 def completed(claim: ClaimSection) -> tuple[SelectorSection, SelectorSection | None]:
-    """Both sides of a claim; what ``than`` does not give it has from ``value``."""
+    """Both sides of a claim, with ``than`` completed by the fields of ``value``."""
     value = claim.value
     assert value is not None
     if claim.than is None:
@@ -122,7 +122,7 @@ def completed(claim: ClaimSection) -> tuple[SelectorSection, SelectorSection | N
 
 @dataclass
 class ClaimCheck:
-    """What claims may refer to. ``axes`` are those of the sweep as it was written and as it is."""
+    """Checks claims against what they may refer to. ``axes`` have the values as written and those after overrides."""
 
     document: Document
     axes: Sequence[Axis]
@@ -131,7 +131,7 @@ class ClaimCheck:
     _place: Path_ = field(default=(), init=False)
 
     def check(self, claims: Sequence[ClaimSection]) -> None:
-        """Raises ProfileError at the first claim that does not fit."""
+        """Raise ProfileError at the first claim that does not fit the profile."""
         for index, claim in enumerate(claims):
             self._place = ("claims", index)
             self._entries(claim)
@@ -139,7 +139,7 @@ class ClaimCheck:
                 self._claim(claim)
 
     def check_search(self, search: SearchSection, claims: Sequence[ClaimSection]) -> None:
-        """Raises ProfileError where no run can have what a search looks for."""
+        """Raise ProfileError if no run can provide what the search looks for."""
         if search.falsify is not None:
             self._place = ("search", "falsify")
             chosen = next((each for each in claims if each.id == search.falsify), None)
@@ -267,7 +267,7 @@ class ClaimCheck:
             raise self._error("both sides are the same: than gives nothing that differs from value", "than")
 
     def _values(self, name: str) -> list[str]:
-        """The values of an axis, or of a field that has one value."""
+        """The values of an axis, or the one value of a field that is not swept."""
         axis = next((axis for axis in self.axes if axis.name == name), None)
         if axis is not None:
             return [str(item) for item in axis.values]
@@ -347,7 +347,7 @@ class ClaimCheck:
 
 
 def check_range(expect: RangeSection, metric: Metric) -> None:
-    """Whether every quantity of a range is one of this metric. Raises QuantityError."""
+    """Raise QuantityError unless every quantity of a range has the metric's dimension."""
     for name in ("above", "below", "at_least", "at_most"):
         text = getattr(expect, name)
         if text is not None:

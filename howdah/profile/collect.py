@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section ``collect`` of a profile: a field for each collector, checked against those that are registered."""
+"""The section ``collect``: one field per registered collector."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from howdah.registered import Registered, registered
 class CoreCollectSection(Section):
     """What is recorded. Intervals may be ``off``."""
 
-    tcp_probe: bool = Field(default=True, description="every ACK at the senders, by the tcp:tcp_probe tracepoint")
-    slow_start: bool = Field(default=True, description="exits and other events that loaded slow-start modules report")
+    tcp_probe: bool = Field(default=True, description="every ACK at the senders (tracepoint tcp:tcp_probe)")
+    slow_start: bool = Field(default=True, description="exits and other events reported by loaded slow-start modules")
     ss: bool = Field(default=True, description="ss output of every host at the beginning and the end, as a cross-check")
     pcap: list[Text] = Field(
         default_factory=list, max_length=64, description="interfaces to capture, as node:interface"
     )
     cpu: bool = Field(
         default=False,
-        description="processor time of the guest's kernel by function (engines uml and vm)",
+        description="processor time of the guest kernel by function (engines uml and vm)",
     )
 
     @property
     def intervals_us(self) -> dict[str, int]:
-        """Of the collectors that read at an interval and are on."""
+        """Reading intervals by collector, in microseconds, without those that are off."""
         asked: dict[str, int | None] = {name: getattr(self, each.word) for name, each in registered().items()}
         return {name: us for name, us in asked.items() if us is not None}
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further runs of the same experiment: controls, each with one mechanism changed, to tell why a claim fails; and
-unknowns, fields that a source leaves open, each with its values fixed before the first run.
+"""Additional runs of an experiment: controls, which each change one mechanism to tell why a claim fails, and the grid
+of unknowns.
 
-The profile's own value of an unknown is the default. The grid is every other combination of the values. Its runs are
-made where a claim fails at the default, or where they are asked for; docs/claims.md says how claims are judged over it.
+An unknown is a field that a source leaves open; its values are fixed before the first run, and the profile's own value
+is the default. The grid is every other combination of values. Its runs are made if a claim fails at the default, or on
+request; docs/claims.md says how claims are judged over it.
 """
 
 from __future__ import annotations
@@ -36,36 +37,34 @@ ControlName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_leng
 
 
 class ControlSection(Section):
-    """Runs with a mechanism changed. A control's runs have the axis `control`; the others have none."""
+    """Runs with one mechanism changed. They have the axis `control`; other runs do not."""
 
     what: Text = fixed(description="description of the change")
-    set: Settings = fixed(
-        description="field.field: value, as --set takes them; a swept field gets the one value at every point"
-    )
+    set: Settings = fixed(description="field.field: value, as for --set; a swept field gets this value at every point")
     at: AxisValues = fixed(
         default_factory=dict, description="only these points of the sweep: axis name: value, or list of values"
     )
 
 
 def axis_key(value: Any) -> str:
-    """What two spellings of an axis' value have in common: ``100 ms`` and ``100ms`` are the same point.
+    """A form of an axis' value that is the same for all its spellings: ``100 ms`` and ``100ms`` are one point.
 
-    A quantity may also have the spelling of a run's name: ``400mbit``, ``1mb``, ``0.5percent``. No two units differ in
-    capitals alone.
+    A quantity may also be spelled as in a run's name: ``400mbit``, ``1mb``, ``0.5percent``. No two units differ only in
+    case.
     """
     text = "".join(str(value).split())
     return slug_of(text) if _QUANTITY.fullmatch(text) else text
 
 
 def control_document(document: Document, name: str, control: ControlSection) -> Document:
-    """The profile as this control runs it. Raises ProfileError where a setting is not one value."""
+    """The profile with the control's settings applied. Raises ProfileError for a setting that sweeps."""
     return changed_document(document, control.set, ("controls", name, "set"), f"the control {name}")
 
 
 def changed_document(document: Document, settings: AnySettings, at: Path_, who: str) -> Document:
-    """The profile with ``settings`` in it, which stand at ``at`` and are those of ``who``.
+    """A copy of the profile with ``settings`` applied. They are written at ``at``; ``who`` names their owner in errors.
 
-    Raises ProfileError where a setting is not one value.
+    Raises ProfileError for a setting that sweeps.
     """
     changed = document.copy()
     for field, value in settings.items():
@@ -83,43 +82,42 @@ def changed_document(document: Document, settings: AnySettings, at: Path_, who: 
 
 
 def control_axes(document: Document, axes: list[Axis], at: AxisValues) -> list[Axis] | None:
-    """The axes of the sweep with the values that ``at`` leaves; None if it leaves no point."""
+    """The axes of the sweep restricted to the values that ``at`` selects; None if no point is left."""
     found = []
     for axis in axes:
-        wanted = _wanted(at, axis.name)
+        wanted = _selected_keys(at, axis.name)
         values = [value for value in axis.values if wanted is None or axis_key(value) in wanted]
         found.append(Axis(axis.path, tuple(values)))
-    for name in at:  # a field that has one value, perhaps by --set
-        wanted = _wanted(at, name)
+    for name in at:  # a field with one value, perhaps from --set
+        wanted = _selected_keys(at, name)
         single = name not in [axis.name for axis in axes]
-        if single and wanted is not None and axis_key(_single(document, name)) not in wanted:
+        if single and wanted is not None and axis_key(_single_value(document, name)) not in wanted:
             return None
     return found if all(axis.values for axis in found) else None
 
 
-def _wanted(at: AxisValues, name: str) -> list[str] | None:
+def _selected_keys(at: AxisValues, name: str) -> list[str] | None:
     if name not in at:
         return None
     values = at[name]
     return [axis_key(value) for value in (values if isinstance(values, list) else [values])]
 
 
-def _single(document: Document, name: str) -> Any:
+def _single_value(document: Document, name: str) -> Any:
     value = field_value(document.data, name)
     return "cubic" if value is None and name == "algorithm" else value
 
 
 def check_at(document: Document, written: list[Axis], at: AxisValues, place: Path_) -> None:
-    """Every axis and value of ``at``, which stands at ``place``, is one of the sweep as it was written.
-
-    Raises ProfileError.
+    """Raise ProfileError unless every axis and value of ``at``, which is written at ``place``, is one of the written
+    sweep.
     """
     axes = {axis.name: [str(value) for value in axis.values] for axis in written}
     for axis, wanted in at.items():
         where = document.place((*place, axis))
         if set_by_case(document, axis) is not None:
             raise ProfileError(f"case decides {axis}", where=where, hint="give the case instead")
-        single = _single(document, axis)
+        single = _single_value(document, axis)
         known = axes.get(axis) or ([] if single is None or isinstance(single, dict | list) else [str(single)])
         if not known:
             hint = did_you_mean(axis, axes, f"its axes: {', '.join(axes) or 'none'}")
@@ -131,9 +129,9 @@ def check_at(document: Document, written: list[Axis], at: AxisValues, place: Pat
 
 
 def control_points(document: Document, axes: list[Axis] | None, name: str) -> Sequence[Point]:
-    """The points of a control. ``document`` is that of ``control_document``; ``axes`` those of ``control_axes``.
+    """The points of a control, from the results of ``control_document`` and ``control_axes``.
 
-    An axis that ``set`` replaces is none any more: its points fall together.
+    An axis that ``set`` replaces is dropped, so its points become one.
     """
     if axes is None:
         return ()
@@ -141,7 +139,7 @@ def control_points(document: Document, axes: list[Axis] | None, name: str) -> Se
     chosen_axes = [axis for axis in axes if axis.path in left]
 
     def change(point: Point) -> Point:
-        # The place of a value is counted in the list as it is written.
+        # The index of a value refers to the list as written.
         chosen: dict[Path_, int] = {}
         for axis in chosen_axes:
             chosen[axis.path] = left[axis.path].index(axis.values[point.chosen[axis.path]])
@@ -151,7 +149,7 @@ def control_points(document: Document, axes: list[Axis] | None, name: str) -> Se
 
 
 def count_control_cells(axes: list[Axis] | None, changed: Document, repetitions: int) -> int:
-    """How many runs a control adds."""
+    """The number of runs that a control adds."""
     left = [axis.path for axis in find_axes(changed)]
     return 0 if axes is None else math.prod(len(axis.values) for axis in axes if axis.path in left) * repetitions
 
@@ -173,13 +171,13 @@ OpenValue = Annotated[
 
 
 class UnknownSection(Section):
-    """One thing that a source leaves open: a field with its values, or named settings of several fields."""
+    """One thing that a source leaves open: a field and its values, or named settings of several fields."""
 
-    what: Text = fixed(description="what is not stated, and why these values")
+    what: Text = fixed(description="what the source does not state, and why these values")
     field: AxisName | None = fixed(None, description="field.field; its value in the profile is the default")
-    values: list[OpenValue] = fixed(default_factory=list, description="of field: its further values")
+    values: list[OpenValue] = fixed(default_factory=list, description="with field: its other values")
     settings: dict[str, Settings] = fixed(
-        default_factory=dict, description="instead of field: name: {field.field: value}, as --set takes them"
+        default_factory=dict, description="instead of field: name: {field.field: value}, as for --set"
     )
 
     @model_validator(mode="after")
@@ -193,11 +191,13 @@ class UnknownSection(Section):
 
 
 class UnknownsSection(Section):
-    """What a source leaves open, and the grid over which a claim is judged that fails as the profile is written."""
+    """What a source leaves open, and the grid over which a claim is judged that fails with the profile as written."""
 
-    fields: dict[ControlName, UnknownSection] = fixed(description="name: what is open; the grid has every combination")
+    fields: dict[ControlName, UnknownSection] = fixed(
+        description="the open fields, by name; the grid has every combination of values"
+    )
     repetitions: Annotated[int, Field(ge=1)] | None = fixed(
-        None, description="of each point of the grid; those of the profile by default"
+        None, description="repetitions of each grid point; default: the profile's"
     )
     at: AxisValues = fixed(
         default_factory=dict, description="only these points of the sweep: axis name: value, or list of values"
@@ -212,7 +212,7 @@ class UnknownsSection(Section):
 
 @dataclass(frozen=True)
 class GridPoint:
-    """A combination of values. ``at`` has every unknown with its value in words; ``settings`` is what it changes."""
+    """One combination of values. ``at`` has every unknown with its value in words; ``settings`` are the changes."""
 
     at: dict[str, str]
     settings: AnySettings
@@ -222,17 +222,17 @@ class GridPoint:
 
     @property
     def label(self) -> str:
-        """What its runs have as value of the axis ``unknown``."""
+        """The value of the axis ``unknown`` in this point's runs."""
         return ", ".join(f"{name} {value}" for name, value in self.at.items())
 
 
 def default_point(document: Document, unknowns: UnknownsSection) -> GridPoint:
-    """The profile as it is written."""
+    """The point of the profile as written: every unknown has its default."""
     return GridPoint({name: _default(document, each) for name, each in unknowns.fields.items()}, {})
 
 
 def grid(document: Document, unknowns: UnknownsSection) -> list[GridPoint]:
-    """Every combination but the default. A value that is the default is no further one."""
+    """Every combination of values except the default. A value equal to the default is not counted twice."""
     choices = []
     for name, each in unknowns.fields.items():
         default = _default(document, each)
@@ -253,9 +253,9 @@ def _default(document: Document, each: UnknownSection) -> str:
 
 
 def check_unknowns(document: Document, unknowns: UnknownsSection, repetitions: Any) -> list[GridPoint]:
-    """The grid, of a bare document. Raises ProfileError for a swept field, a grid too large, or too many repetitions.
+    """The grid. Raises ProfileError for an unknown that is swept, a grid that is too large, or wrong repetitions.
 
-    ``document`` is the profile without the sections of the experiment, with the places of all.
+    ``document`` is the profile without the sections of ``ExperimentSections``, but with the places of all of them.
     """
     swept = [axis.name for axis in find_axes(document)]
     for name, each in unknowns.fields.items():
@@ -279,14 +279,14 @@ def check_unknowns(document: Document, unknowns: UnknownsSection, repetitions: A
 
 
 def unknown_document(document: Document, point: GridPoint) -> Document:
-    """The profile as a point of the grid has it. Raises ProfileError where a setting is not one value."""
+    """The profile with the settings of a grid point applied. Raises ProfileError for a setting that sweeps."""
     return changed_document(document, point.settings, ("unknown",), "what is unknown")
 
 
 def unknown_points(changed: Document, axes: list[Axis], unknowns: UnknownsSection, point: GridPoint) -> Sequence[Point]:
     """The points of the sweep at one point of the grid; their runs have the axis ``unknown``.
 
-    ``changed`` is of ``unknown_document``, ``axes`` are those of the profile.
+    ``changed`` is the result of ``unknown_document``; ``axes`` are those of the profile.
     """
 
     def change(each: Point) -> Point:
@@ -300,11 +300,11 @@ def unknown_points(changed: Document, axes: list[Axis], unknowns: UnknownsSectio
 def count_grid_cells(
     document: Document, axes: list[Axis], unknowns: UnknownsSection, found: list[GridPoint], repetitions: int
 ) -> int:
-    """How many runs the grid adds."""
+    """The number of runs that the grid adds."""
     restricted = _restricted(document, axes, unknowns)
     return 0 if restricted is None else len(found) * count_cells(restricted, unknowns.repetitions or repetitions)
 
 
 def _restricted(document: Document, axes: list[Axis], unknowns: UnknownsSection) -> list[Axis] | None:
-    """The axes of the sweep as they are made on the grid; None if no point is left."""
+    """The axes of the sweep that the grid runs; None if no point is left."""
     return control_axes(document, axes, unknowns.at)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profile to begin with: from a few answers, commented, and checked before it is written."""
+"""Write a first profile from a few answers: commented, and checked before it is saved."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from howdah.quantity import format_duration, parse_duration
 
 MOST_REPETITIONS = 1000
 _PLAIN = re.compile(r"[^\s%#?]+")
-_NAME = re.compile(r"[\w./-]+")  # needs no quotes in YAML
-_OF_OTHERS = "cubic"  # algorithm of the background
-_SHARE_OF_DURATION = 3  # the last flow starts when a third of the run has passed
+_NAME = re.compile(r"[\w./-]+")  # a name that needs no quotes in YAML
+_BACKGROUND = "cubic"  # algorithm of background flows
+_LAST_START_PART = 3  # the last flow starts after this fraction (1/3) of the run
 _DRAWN = f"or a .csv of sizes, or one of {', '.join(PUBLISHED_SIZES)}"
 _LISTED = "'howdah list algorithms' shows them"
-_CONNECTIONS, _PAIRS = 200, 10  # of a group whose sizes are drawn
+_CONNECTIONS, _PAIRS = 200, 10  # defaults of a group with drawn sizes
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What a person has said, as it was typed; ``like`` names a path to take instead of ``rate`` and ``rtt``."""
+    """A user's answers, as typed. ``like`` names a path to copy instead of giving ``rate`` and ``rtt``."""
 
     name: str
     rate: str = "100 Mbit/s"
@@ -70,7 +70,7 @@ def _quantity(annotation: Any) -> Callable[[str], str]:
 
 
 def _several_quantities(annotation: Any) -> Callable[[str], str]:
-    """One quantity, or several with commas between them: a sweep."""
+    """A check of one quantity, or of several separated by commas, which make a sweep."""
     check = _quantity(annotation)
 
     def each(text: str) -> str:
@@ -85,12 +85,12 @@ check_loss, _check_listed = _several_quantities(Ratio), _several_quantities(Byte
 
 
 def is_drawn(text: str) -> bool:
-    """Whether sizes are a distribution: a published one, or a file of them."""
+    """Whether sizes are drawn from a distribution: a published one, or a .csv file."""
     return text in PUBLISHED_SIZES or text.lower().endswith(".csv")
 
 
 def check_sizes(text: str) -> str:
-    """One size, several with commas between them, or a distribution."""
+    """Check one size, several separated by commas, or the name of a distribution. Raises ProfileError."""
     text = text.strip()
     if is_drawn(text):
         if text not in PUBLISHED_SIZES:
@@ -103,7 +103,7 @@ def check_sizes(text: str) -> str:
 
 
 def check_algorithms(text: str) -> tuple[str, ...]:
-    """Names with commas between them. Raises ProfileError for one that is not known, or comes twice."""
+    """Split names at commas. Raises ProfileError for a name that is unknown or given twice."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise ProfileError("expected the name of an algorithm", hint=_LISTED)
@@ -124,7 +124,7 @@ def check_count(text: str, most: int) -> int:
 
 
 def check_outage(text: str) -> str:
-    """Its length and when it begins: ``100 ms at 3 s``."""
+    """Check an outage, its length and its begin: ``100 ms at 3 s``. Raises ProfileError."""
     length, word, begins = text.partition(" at ")
     if not word:
         raise ProfileError(f"expected how long and when, not {text!r}", hint="for example: 100 ms at 3 s")
@@ -132,7 +132,7 @@ def check_outage(text: str) -> str:
 
 
 def check_background(text: str) -> str:
-    """How many flows, or a distribution of sizes. No text: none."""
+    """Check how many flows there are, or a distribution of sizes. Empty means no background."""
     text = text.strip()
     if is_drawn(text):
         return check_sizes(text)
@@ -153,26 +153,26 @@ def check_repetitions(text: str) -> int:
 
 
 def write(draft: Draft, file: Path) -> Profile:
-    """As :func:`write_text`, from what a person has said."""
+    """Write the profile of a draft; see :func:`write_text`."""
     return write_text(text(draft, file), file)
 
 
 def write_text(content: str, file: Path) -> Profile:
-    """Write a profile to a file that is not there yet, and return it as it is read.
+    """Write a profile to a new file, and load it.
 
-    Nothing is written where the profile would be refused. Raises ProfileError, and HowdahError where the file exists or
-    cannot be written.
+    A profile that would be refused is not written. Raises ProfileError, and HowdahError if the file exists or cannot be
+    written.
     """
     if os.path.lexists(file):
         raise _exists(file)
-    # A name of its own: nothing that is there is touched, and what is seen under the final name is whole and right.
+    # Write under a temporary name, so that the final name only ever holds a complete, valid profile.
     attempt = file.with_name(f".{file.stem}-{secrets.token_hex(4)}.yaml")
     try:
         attempt.write_text(content, encoding="utf-8")
         try:
             load(attempt)
         except ProfileError as error:
-            # A place in a file that is not written tells nothing.
+            # A place in the temporary file would not help.
             where = None if str(error.where).startswith(str(attempt)) else error.where
             raise ProfileError(f"{file.name} is not written: {error.what}", where=where, hint=error.hint) from None
         os.link(attempt, file)
@@ -190,7 +190,7 @@ def _exists(file: Path) -> HowdahError:
 
 
 def text(draft: Draft, file: Path) -> str:
-    """The profile as YAML, with a comment on every line that a person may want to change."""
+    """The profile as YAML, with a comment on every line that a user may want to change."""
     lines = [
         f"# yaml-language-server: $schema={_schema_from(file.parent)}",
         "#",
@@ -205,19 +205,19 @@ def text(draft: Draft, file: Path) -> str:
         f"algorithm: {_one_or_list(list(draft.algorithms))}",
         *_flows(draft, file),
         f"duration: {draft.duration} # simulated time, from the first start to the end",
-        f"repetitions: {draft.repetitions} # {_repeated(draft.repetitions)}",
+        f"repetitions: {draft.repetitions} # {_repetition_comment(draft.repetitions)}",
         "",
         "# What the runs are expected to show is a claim; without one they are only reported (docs/claims.md).",
         "# claims:",
-        *_claim(draft),
+        *_example_claim(draft),
     ]
-    return "\n".join(tidy(line) for line in lines) + "\n"
+    return "\n".join(align_comment(line) for line in lines) + "\n"
 
 
 def _schema_from(directory: Path) -> str:
-    """Relative within a checkout, so that the profile can be committed there.
+    """The schema's address for an editor: relative within a checkout, so that the profile can be committed there.
 
-    Editors take the name up to the first space, and read an address with what stands for a space in it.
+    Editors read the address up to the first space, so a path with spaces is given as a URI.
     """
     directory = directory.resolve()
     if CHECKOUT is not None and directory.is_relative_to(CHECKOUT):
@@ -270,7 +270,7 @@ def _flows(draft: Draft, file: Path) -> list[str]:
     lines = [] if drawn else _single(draft, written=others)
     if draft.background and not others:
         lines += ["background: # not measured, whatever algorithm is"]
-        lines += [f"  - {{algorithm: {_OF_OTHERS}}}"] * int(draft.background)
+        lines += [f"  - {{algorithm: {_BACKGROUND}}}"] * int(draft.background)
     return [
         *lines,
         *(["groups: # connections that start at random, of sizes that are drawn", *groups] if groups else []),
@@ -278,41 +278,41 @@ def _flows(draft: Draft, file: Path) -> list[str]:
 
 
 def _single(draft: Draft, *, written: bool) -> list[str]:
-    """The flows that are not of a group; ``written``: also the one that a profile without groups has by itself."""
+    """The flows outside groups. With ``written``, also the one flow that a profile without groups has by default."""
     size = f"size: {_one_or_list(draft.sizes.split(', '))}" if draft.sizes else ""
     if draft.flows == 1:
         if size:
             return [f"flows: [{{{size}}}] # ends with its last byte"]
         return ["flows: [{}] # one, from the start to the end"] if written else []
-    apart_us = _whole(parse_duration(draft.duration) // (_SHARE_OF_DURATION * (draft.flows - 1)))
+    apart_us = _rounded_down(parse_duration(draft.duration) // (_LAST_START_PART * (draft.flows - 1)))
     starts = [format_duration(index * apart_us) for index in range(draft.flows)]
     return ["flows: # each begins on the path that those before it have filled",
             *(f"  - {{start: {start}{', ' + size if size else ''}}}" for start in starts)]  # fmt: skip
 
 
 def _group(draft: Draft, name: str, sizes: str, file: Path) -> str:
-    """Its connections start in the first two thirds of the run, on average."""
+    """A group whose connections start within the first two thirds of the run, on average."""
     count = draft.flows if draft.flows > 1 and name == "transfers" else _CONNECTIONS
-    apart_us = max(_whole(2 * parse_duration(draft.duration) // (_SHARE_OF_DURATION * count)), 1)
+    apart_us = max(_rounded_down(2 * parse_duration(draft.duration) // (_LAST_START_PART * count)), 1)
     kind = "published" if sizes in PUBLISHED_SIZES else "file"
     source = sizes if kind == "published" else os.path.relpath(Path(sizes).resolve(), file.resolve().parent)
     source = source if _NAME.fullmatch(source) else json.dumps(source)
-    others = "" if name == "transfers" else f", role: background, algorithm: {_OF_OTHERS}"
+    others = "" if name == "transfers" else f", role: background, algorithm: {_BACKGROUND}"
     return (
         f"  - {{name: {name}{others}, connections: {count}, arrivals: poisson, interval: {format_duration(apart_us)}, "
         f"pairs: {_PAIRS}, sizes: {{{kind}: {source}}}}}"
     )
 
 
-def _whole(duration_us: int) -> int:
-    """In seconds or milliseconds, where it has at least one."""
+def _rounded_down(duration_us: int) -> int:
+    """Round down to whole seconds, or to whole milliseconds if it is less than a second."""
     whole_us = next((unit for unit in (1_000_000, 1000) if duration_us >= unit), 1)
     return duration_us - duration_us % whole_us
 
 
-def _claim(draft: Draft) -> list[str]:
-    """A claim in comments."""
-    at = _at(draft)
+def _example_claim(draft: Draft) -> list[str]:
+    """An example claim, as comments."""
+    at = _first_point(draft)
     if is_drawn(draft.sizes):
         return [
             "#   - id: fast-enough",
@@ -328,14 +328,14 @@ def _claim(draft: Draft) -> list[str]:
     ]
 
 
-def _repeated(repetitions: int) -> str:
+def _repetition_comment(repetitions: int) -> str:
     if repetitions == 1:
         return "one run is the path as it is; several differ by +-0.5 % of RTT and by their starts"
     return "they differ by +-0.5 % of RTT and by when the flows start"
 
 
-def _at(draft: Draft) -> str:
-    """The first value of everything that is swept: a claim is about one point, unless it says each."""
+def _first_point(draft: Draft) -> str:
+    """The claim's ``at``: the first value of every swept field, because a claim without ``each`` is about one point."""
     lists = {"algorithm": list(draft.algorithms), "path.buffer": draft.buffer.split(", ")}
     lists |= {"path.reverse_rate": draft.reverse_rate.split(", "), "path.loss": draft.loss.split(", ")}
     if not is_drawn(draft.sizes):
@@ -353,8 +353,8 @@ def _one_or_list(values: list[str]) -> str:
 _COMMENT_AT = 34
 
 
-def tidy(line: str) -> str:
-    """Comments begin in one column, or two spaces behind a longer line."""
+def align_comment(line: str) -> str:
+    """Align comments to one column, or two spaces after a longer line."""
     code, mark, comment = line.partition(" # ")
     if not mark or not code.strip() or code.lstrip().startswith("#"):
         return line

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ends of the path as fields of a profile: what the senders are, what the receivers are, and how the network
-stack of every host is set.
+"""The two ends of the path in a profile: senders, receivers, and the settings of every host's network stack.
 
-``sender: of-2007`` is the senders of another time as one bundle of settings: a list of fields of a profile with their
-values. It fills in what the profile leaves open, before anything is checked, so that each setting can still be given
-another value. What a bundle cannot set is that of the kernel: the repair of losses is another kernel's
-(``kernel: debian-6.12+of-2007``).
+``sender: of-2007`` is a bundle of settings that makes senders behave like those of an earlier time. It fills in fields
+that the profile leaves open, before anything is checked, so each of them can still be overridden. Behaviour that no
+setting controls, such as loss recovery, needs another kernel (``kernel: debian-6.12+of-2007``).
 """
 
 from __future__ import annotations
@@ -27,9 +25,10 @@ TODAY: Final = "linux"  # the run's kernel as it is
 
 @dataclass(frozen=True)
 class Setting:
-    """``field`` is dotted, as overrides have it; ``flows`` stands for every flow, background and group.
+    """One setting of a bundle. ``field`` is dotted, as in overrides; ``flows`` means every flow, background flow and
+    group.
 
-    ``value`` is what a profile would say; ``source`` tells why it is that of the time.
+    ``value`` is written as in a profile; ``source`` is the evidence for that value at that time.
     """
 
     field: str
@@ -92,22 +91,22 @@ BUNDLES: dict[str, tuple[Setting, ...]] = {
 }
 
 
-def take_sender(document: Document) -> None:
-    """Complete the data of one point of the sweep by what its ``sender`` names, in place.
+def apply_sender(document: Document) -> None:
+    """Fill in the settings of the bundle that ``sender`` names, in place, for one point of the sweep.
 
-    What is not a name of a bundle stays for the check of the field.
+    Any other name is left for the check of the field.
     """
     name = document.data.get("sender")
     if isinstance(name, dict):
         name = name.get("behaviour")
     for setting in BUNDLES.get(name, ()) if isinstance(name, str) else ():
-        for section, field in _places(document, setting.field):
+        for section, field in _sections_of(document, setting.field):
             section.setdefault(field, setting.value)
 
 
 def in_force(name: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What each setting of a sender is where ``values`` has it of the run, by field: ``value``, and ``instead_of`` what
-    the bundle says where the profile says otherwise; ``what`` and ``source`` are the bundle's."""
+    """The bundle's settings as a run has them, by field. ``values`` are the run's. Each has ``value``, ``what``,
+    ``source``, and ``instead_of``, the bundle's value, if the profile overrides it."""
     found = {}
     for setting in BUNDLES.get(name, ()):
         value = values[setting.field]
@@ -116,8 +115,8 @@ def in_force(name: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
-    """The sections that hold a field, made where they are missing, and its name there."""
+def _sections_of(document: Document, field: str) -> Iterator[tuple[Any, str]]:
+    """Every section that holds the field, created if missing, with the field's name in it."""
     data = document.data
     first, _, rest = field.partition(".")
     if first == "flows":
@@ -130,9 +129,9 @@ def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
                     yield entry, rest
         return
     if first == "receiver" and isinstance(data.get("receiver"), str):
-        return  # its behaviour alone
+        return  # a behaviour alone has no fields
     section = data
-    *above, name = _steps(field)
+    *above, name = _parts_of(field)
     for step in above:
         section = section.setdefault(step, {})
         if not isinstance(section, dict):
@@ -140,8 +139,8 @@ def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
     yield section, name
 
 
-def _steps(field: str) -> list[str]:
-    """``host.sysctls.net.ipv4.tcp_sack`` has three: a sysctl's name has dots of its own."""
+def _parts_of(field: str) -> list[str]:
+    """The parts of a dotted name. ``host.sysctls.net.ipv4.tcp_sack`` has three: a sysctl's name contains dots."""
     first, sysctls, name = field.partition(".sysctls.")
     return [*first.split("."), "sysctls", name] if sysctls else field.split(".")
 
@@ -161,80 +160,82 @@ _BufferTriple = Annotated[str, Field(pattern=BUFFER_TRIPLE)]
 class HostSection(Section):
     """Settings of the kernel's network stack."""
 
-    sysctls: dict[str, Text] = Field(default_factory=dict, description="name: value, set last on every node")
+    sysctls: dict[str, Text] = Field(
+        default_factory=dict, description="name: value; set on every node, after all other settings"
+    )
     tcp_rmem: _BufferTriple | None = Field(
         default=None,
-        description="least, initial and largest receive buffer in bytes; never a limit by default; `fixed`: the "
-        "largest from the beginning",
+        description="minimum, initial and maximum receive buffer in bytes; default: never a limit; `fixed`: the "
+        "maximum from the start",
     )
     tcp_wmem: _BufferTriple | None = Field(
         default=None,
-        description="least, initial and largest send buffer in bytes; by default a limit only in a recovery without "
-        "SACK, since Linux lets it grow to two windows; `fixed`: the largest from the beginning",
+        description="minimum, initial and maximum send buffer in bytes; default: a limit only in recovery without "
+        "SACK, since Linux lets it grow to two windows; `fixed`: the maximum from the start",
     )
     packets_per_ack: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
         default=None,
-        description="most packets an ACK counts as, in the slow start of every plug-in and in their reno; 0: as many "
-        "as it acknowledges, as by default",
+        description="maximum packets an ACK counts as, in slow start of every plug-in and in their reno; 0 (default): "
+        "as many as it acknowledges",
     )
     first_acks_per_packet: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
         default=None,
-        description="packets acknowledged for one by which the plug-ins' cubic grows before the first congestion; 0: "
-        "as Linux today, as by default",
+        description="acknowledged packets per packet of growth of the plug-ins' cubic before the first congestion; "
+        "0 (default): as in today's Linux",
     )
-    ipv6: bool = Field(default=False, description="leave IPv6 on; its random timers shift runs by microseconds")
+    ipv6: bool = Field(default=False, description="keep IPv6 enabled; its random timers shift runs by microseconds")
 
 
 _KERNELS = "`debian-VERSION`, `debian-newest`, or the path of a source tree"
 
 
 class SenderSection(ShortSection):
-    """What the senders are. A name alone, such as `sender: of-2007`, is their behaviour."""
+    """Behaviour and kernel of the senders. A name alone, such as `sender: of-2007`, is the behaviour."""
 
     short: ClassVar[str] = "behaviour"
 
     behaviour: Literal["linux", "of-2007"] = Field(
         default=TODAY,
-        description="settings of senders of an earlier time, where the profile sets none "
-        "([senders.md](senders.md)); linux changes nothing",
+        description="bundle of settings of an earlier time, which the profile can override "
+        "([senders.md](senders.md)); linux: none",
     )
     stack: Text | None = Field(
         default=None,
-        description="another TCP than the kernel's sends the measured flows (engine `uml`): a name of "
-        "[stacks.md](stacks.md), or the path of a YAML file; linux is the kernel's",
+        description="TCP stack that sends the measured flows (engine `uml`): a name of "
+        "[stacks.md](stacks.md), or the path of a YAML file; linux: the kernel's",
     )
     kernel: KernelName | None = Field(
         default=None,
-        description="kernel of the senders and of the routers, instead of the run's (engine `uml`): " + _KERNELS,
+        description="kernel of senders and routers; overrides kernel (engine `uml`): " + _KERNELS,
     )
     processor: ProcessorSection = Field(
-        default_factory=ProcessorSection, description="that of each sender: a mapping, or the name of a model"
+        default_factory=ProcessorSection, description="processor of each sender: a mapping, or the name of a model"
     )
     queue: AnyHostQueue = host_queue_field()
 
 
 class ReceiverSection(ShortSection):
-    """What the receivers are. A name alone, such as `receiver: no-sack`, is their behaviour."""
+    """Behaviour and kernel of the receivers. A name alone, such as `receiver: no-sack`, is the behaviour."""
 
     short: ClassVar[str] = "behaviour"
 
     behaviour: ReceiverName = Field(
         default=LINUX,
-        description="how those of measured flows acknowledge ([receivers.md](receivers.md)); linux changes nothing",
+        description="how receivers of measured flows acknowledge ([receivers.md](receivers.md)); linux: the kernel",
     )
     backlog_blocks: Annotated[int, Field(ge=1, le=MOST_BACKLOG_BLOCKS)] | None = Field(
         default=None,
-        description="blocks out of order from which on `windows-xp` reports none and discards what comes out of order; "
-        "that of the behaviour by default. The others have no such number",
+        description="for `windows-xp` only: number of out-of-order blocks from which on it reports none and discards "
+        "out-of-order data; default: the behaviour's own",
     )
     stack: Text | None = Field(
         default=None,
-        description="another TCP than the kernel's receives the measured flows (engine `uml`): a name of "
-        "[stacks.md](stacks.md), or the path of a YAML file; linux is the kernel's",
+        description="TCP stack that receives the measured flows (engine `uml`): a name of "
+        "[stacks.md](stacks.md), or the path of a YAML file; linux: the kernel's",
     )
     kernel: KernelName | None = Field(
-        default=None, description=f"kernel of the receivers, instead of the run's (engine `uml`): {_KERNELS}"
+        default=None, description=f"kernel of the receivers; overrides kernel (engine `uml`): {_KERNELS}"
     )
     processor: ProcessorSection = Field(
-        default_factory=ProcessorSection, description="that of each receiver: a mapping, or the name of a model"
+        default_factory=ProcessorSection, description="processor of each receiver: a mapping, or the name of a model"
     )

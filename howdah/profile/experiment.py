@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile says of its runs together: what --quick leaves out, controls, claims, figures, a recording.
+"""The sections of a profile that concern all its runs together: quick, controls, unknown, claims, figures, search,
+recorded.
 
-These sections are taken off the document before its sweep is expanded: they enter no plan and no run's key.
+They are removed from the document before its sweep is expanded, so they affect no plan and no run's key.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ Numbers = Annotated[
 
 
 class RecordedExitSection(Section):
-    """Where the recorded flow left its start-up."""
+    """The recorded flow's exit from slow start."""
 
-    time: PositiveDuration = fixed(description="since it began to connect")
-    packets: Number = fixed(description="in flight")
-    round: int | None = fixed(None, ge=0, description="counted from 0")
-    cause: Text | None = fixed(None, description="as `exit_cause` of docs/measures.md; without it nothing tells")
+    time: PositiveDuration = fixed(description="time since the start of the connection")
+    packets: Number = fixed(description="packets in flight")
+    round: int | None = fixed(None, ge=0, description="round, from 0")
+    cause: Text | None = fixed(None, description="cause, as `exit_cause` of docs/measures.md; default: unknown")
 
 
 class RecordedCourseSection(Section):
-    """The recorded flow at the sender, at some times since it began to connect."""
+    """A time series of the recorded flow at the sender. Times count from the start of the connection."""
 
-    time_ms: Numbers = fixed(description="times")
-    in_flight_packets: Numbers = fixed(description="sent and not acknowledged, when the last ACK came")
-    acknowledged_kb: Numbers = fixed(description="bytes acknowledged, in thousands")
-    rtt_ms: Numbers = fixed(description="round trip of the last segment acknowledged")
+    time_ms: Numbers = fixed(description="times in milliseconds")
+    in_flight_packets: Numbers = fixed(description="unacknowledged packets after the last ACK")
+    acknowledged_kb: Numbers = fixed(description="acknowledged data in kB")
+    rtt_ms: Numbers = fixed(description="round trip of the last acknowledged segment")
 
     @model_validator(mode="after")
     def _equal(self) -> RecordedCourseSection:
@@ -60,39 +61,41 @@ class RecordedCourseSection(Section):
 
 
 class RecordedSection(Section):
-    """What the recording showed of the flow."""
+    """What the recording shows of the flow."""
 
-    goodput: Rate | None = fixed(None, description="acknowledged data over its time")
-    retransmitted_packets: int | None = fixed(None, ge=0, description="segments sent again")
+    goodput: Rate | None = fixed(None, description="acknowledged data per time")
+    retransmitted_packets: int | None = fixed(None, ge=0, description="retransmitted segments")
     held_back_by: Text | None = fixed(None, description="as `held_back_by` of docs/measures.md")
-    exit: RecordedExitSection | None = fixed(None, description="where it left its start-up")
-    startup_left: bool | None = fixed(None, description="false: it did not; without either that does not show")
+    exit: RecordedExitSection | None = fixed(None, description="its exit from slow start")
+    startup_left: bool | None = fixed(None, description="false: it did not leave slow start; default: unknown")
     course: RecordedCourseSection | None = fixed(
-        None, description="its course at the sender, since it began to connect, where the recording has packets"
+        None, description="its time series at the sender, if the recording has packets"
     )
 
 
 class ExperimentSections(Section):
-    """The sections of a profile that are about all its runs together."""
+    """The sections of a profile that concern all its runs together."""
 
     quick: AnySettings = fixed(
         default_factory=dict,
-        description="what --quick changes, to run a part of the sweep only: field.field: value, as --set takes them",
+        description="what --quick sets, to run only a part of the sweep: field.field: value, as for --set",
     )
     controls: dict[ControlName, ControlSection] = fixed(
-        default_factory=dict, max_length=MOST_CONTROLS, description="further runs with a mechanism changed"
+        default_factory=dict, max_length=MOST_CONTROLS, description="additional runs with one mechanism changed"
     )
     unknown: UnknownsSection | None = fixed(
-        None, description="what a source leaves open: further runs where a claim fails as the profile is written"
+        None, description="what a source leaves open: additional runs if a claim fails with the profile as written"
     )
     claims: list[ClaimSection] = fixed(
         default_factory=list, max_length=MOST_CLAIMS, description="what the runs are expected to show"
     )
     figures: list[FigureSection] = fixed(
-        default_factory=list, max_length=MOST_FIGURES, description="what is drawn from the runs"
+        default_factory=list, max_length=MOST_FIGURES, description="figures of the runs"
     )
-    search: SearchSection | None = fixed(None, description="where howdah search looks for a counterexample")
-    recorded: RecordedSection | None = fixed(None, description="what a recording shows of the flow whose twin this is")
+    search: SearchSection | None = fixed(None, description="where howdah search looks for counterexamples")
+    recorded: RecordedSection | None = fixed(
+        None, description="what a recording shows of the flow that this profile reproduces"
+    )
 
     @model_validator(mode="after")
     def _unique(self) -> ExperimentSections:
@@ -108,13 +111,13 @@ SECTIONS = tuple(ExperimentSections.model_fields)
 
 
 def bare(document: Document) -> Document:
-    """A copy of the document without these sections; the places of all are kept."""
+    """A copy of the document without the sections of ``ExperimentSections``. The places of all values are kept."""
     data = {name: value for name, value in document.data.items() if name not in SECTIONS}
     return Document(data, document.places, document.text).copy()
 
 
 def read_sections(document: Document) -> ExperimentSections:
-    """The sections of a document, each by itself checked. Raises ProfileError."""
+    """Read and check the document's ``ExperimentSections``, each by itself. Raises ProfileError."""
     given = {name: document.data[name] for name in SECTIONS if document.data.get(name) is not None}
     try:
         return ExperimentSections.model_validate(given)
@@ -123,7 +126,7 @@ def read_sections(document: Document) -> ExperimentSections:
 
 
 def sections_of_text(text: str, name: str) -> ExperimentSections:
-    """The sections of a profile's text alone, as an experiment's directory keeps it; ``name`` is that of the file."""
+    """The ``ExperimentSections`` of a profile's text; ``name`` is the file's name in errors. Raises ProfileError."""
     data, places = parse_yaml(text, name)
     if not isinstance(data, dict):
         raise ProfileError("a profile is a mapping of fields", where=name)
@@ -131,7 +134,7 @@ def sections_of_text(text: str, name: str) -> ExperimentSections:
 
 
 def sections_of_experiment(directory: Path) -> ExperimentSections:
-    """The sections with which an experiment was run; none if its profile is not there."""
+    """The ``ExperimentSections`` an experiment was run with, from its directory; defaults if it has no profile.yaml."""
     file = directory / "profile.yaml"
     try:
         text = file.read_text(encoding="utf-8")
@@ -143,7 +146,7 @@ def sections_of_experiment(directory: Path) -> ExperimentSections:
 
 
 def names_of(figures_or_claims: Iterable[ClaimSection | FigureSection]) -> set[str]:
-    """The entries of the atlas that they belong to."""
+    """The atlas entries that the figures or claims belong to."""
     return {entry for item in figures_or_claims for entry in item.entry}
 
 
@@ -152,10 +155,11 @@ CROSS_CHECK = "cross_check"
 
 
 def apply_quick(document: Document) -> int | None:
-    """Set the fields of ``quick:`` in the document. Raises ProfileError for a field that would make other runs.
+    """Apply ``quick:`` to the document. Raises ProfileError for a setting that would make runs that the full sweep
+    lacks.
 
-    Returns how many of the profile's repetitions are left, where that is not for the document to say: a profile of one
-    repetition has other runs than the first of several has, which is perturbed.
+    Return the number of repetitions if it is reduced to one, else None. It is not set in the document: the first of
+    several repetitions is perturbed, and the only one is not.
     """
     fields = document.data.get("quick")
     if not isinstance(fields, dict) or not fields:
@@ -167,7 +171,7 @@ def apply_quick(document: Document) -> int | None:
     check_quick(document)
     left = None
     for name, value in fields.items():
-        if name == REPETITIONS and value == 1 and value is not True:  # what is no number is refused where it is read
+        if name == REPETITIONS and value == 1 and value is not True:  # a value of another type is refused later
             left = 1
             continue
         place = ("quick", name)
@@ -178,7 +182,7 @@ def apply_quick(document: Document) -> int | None:
 
 
 def _as_written(name: str, before: Any, value: Any) -> Any:
-    """A part of a sweep stays a sweep, and its values are spelled as the sweep spells them: plans hold both."""
+    """``value`` as a part of the sweep ``before``: a list, spelled as the sweep spells it, because plans hold both."""
     cases = name == CASE and isinstance(before, dict)
     if not isinstance(before, list) and not cases:
         return copy.deepcopy(value)
@@ -189,7 +193,7 @@ def _as_written(name: str, before: Any, value: Any) -> Any:
 
 
 def check_quick(document: Document) -> None:
-    """``quick`` leaves out values of axes and repetitions, and changes nothing else. Raises ProfileError."""
+    """Raise ProfileError unless ``quick`` only leaves out axis values, repetitions or the cross-check."""
     fields = document.data.get("quick")
     if not isinstance(fields, dict):
         return
@@ -215,6 +219,6 @@ def check_quick(document: Document) -> None:
 
 def _check_repetitions(full: Any, value: Any, where: str) -> None:
     if not isinstance(full, int) or not isinstance(value, int):
-        return  # reading the field says what is wrong with it
+        return  # the check of the field reports it
     if value > full:
         raise ProfileError(f"quick asks for {value} repetitions, the full experiment for {full}", where=where)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of profile fields: quantities read from their texts, with what JSON Schema can say about them."""
+"""Types of profile fields: quantities parsed from text, with their JSON Schema."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def _quantity(units: str) -> dict[str, Any]:
 
 
 def _schema(name: str, kind: str, units: str, *, bare_zero: bool = False) -> WithJsonSchema:
-    """``kind`` names the quantity in the reference page (see ``QUANTITIES``), ``name`` its definition in the schema."""
+    """The schema of a quantity: ``kind`` is its name in the reference page (``QUANTITIES``), ``name`` in the schema."""
     text = _quantity(units)
     return _shared(name, kind, {"anyOf": [text, _ZERO]} if bare_zero else text)
 
 
 def _shared(name: str, kind: str, schema: dict[str, Any]) -> WithJsonSchema:
-    """howdah/profile/schema.py makes one definition of all that have a name."""
+    """A schema that howdah/profile/schema.py defines once, under ``name``."""
     return WithJsonSchema({**schema, "x-value": kind, "x-shared": name})
 
 
@@ -134,7 +134,7 @@ def _engine(value: object) -> str:
 
 
 def _written_text(value: object) -> str:
-    """Texts that YAML reads as numbers, such as a kernel version, are taken as they are written."""
+    """The text as written, also where YAML reads a number, such as a kernel version."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QuantityError(f"expected a text, not {value!r}")
     return str(value)
@@ -180,7 +180,7 @@ GsoSegments = Annotated[
 ]
 EngineName = Annotated[str, BeforeValidator(_engine), WithJsonSchema({"type": "string", "enum": list(engines())})]
 Text = Annotated[str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"]})]
-# Names of things that are listed elsewhere; howdah/profile/schema.py puts the lists in the place of ``x-names``.
+# Names that are listed elsewhere: howdah/profile/schema.py replaces ``x-names`` by the list.
 AlgorithmName = Annotated[
     str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"], "x-names": "AlgorithmName"})
 ]
@@ -191,7 +191,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"), Befor
 
 
 def one_of(what: str, names: Collection[str], value: object) -> str:
-    """A name that is among these. Raises QuantityError, which names the nearest one."""
+    """Return the name if it is known. Raises QuantityError with the nearest known name."""
     if isinstance(value, str) and value in names:
         return value
     hint = did_you_mean(str(value), names, f"known: {', '.join(names)}")
@@ -199,7 +199,7 @@ def one_of(what: str, names: Collection[str], value: object) -> str:
 
 
 class FieldError(ValueError):
-    """A rule that joins several fields is broken; ``path`` says at which field to point."""
+    """A rule across several fields is violated; ``path`` is the field to report."""
 
     def __init__(self, what: str, *path: str | int) -> None:
         super().__init__(what)
@@ -207,12 +207,12 @@ class FieldError(ValueError):
 
 
 def fixed(default: Any = ..., **arguments: Any) -> Any:
-    """A field that belongs to the whole profile and cannot be swept."""
+    """A field that applies to the whole profile and cannot be swept."""
     return Field(default, json_schema_extra={"x-fixed": True}, **arguments)
 
 
 def preset(kind: Any, default: str, **arguments: Any) -> Any:
-    """A field of a quantity; its default is as a profile would write it."""
+    """A field with a quantity, whose default is written as in a profile."""
     (read,) = (cast("Callable[[str], Any]", each.func) for each in get_args(kind) if isinstance(each, BeforeValidator))
     return Field(default=read(default), json_schema_extra={"x-default": default}, **arguments)
 
@@ -222,7 +222,7 @@ class Section(BaseModel):
 
 
 class ShortSection(Section):
-    """A section that may also be written as the value of one of its fields, ``short``."""
+    """A section that can be abbreviated to the value of its field ``short``."""
 
     short: ClassVar[str]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures that a profile asks for over the runs of its sweep: curves, bars, distributions, time lines and tables."""
+"""The section ``figures``: curves, bars, distributions, time lines and tables over the runs of a sweep."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MOST_FIGURES = 64
 SeriesName = Literal[  # rows of reports/series.yaml
     "cwnd", "ssthresh", "goodput", "rtt", "queue", "sequence", "drops", "processor", "waiting"
 ]
-PLACES = re.compile(r"\{(\w*)\}")  # of a title, for what is known of the runs
-SERIES_PANELS = "series"  # panels of a time figure that are no axis: one for each series
+PLACES = re.compile(r"\{(\w*)\}")  # placeholders of a title
+SERIES_PANELS = "series"  # panels of a time figure: one per series instead of one per value of an axis
 
 _AXIS = r"^[A-Za-z][A-Za-z0-9._-]{0,120}$"
 AxisName = Annotated[str, Field(pattern=_AXIS)]
-# howdah/profile/schema.py puts the lists of names in the place of ``x-names``.
+# howdah/profile/schema.py replaces ``x-names`` by the list of names.
 _METRIC: dict[str, Any] = {"type": "string", "x-names": "MetricName"}
 _ENTRY: dict[str, Any] = {"type": "string", "x-names": "AtlasEntry"}
 MetricName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,80}$"), WithJsonSchema(_METRIC)]
@@ -28,7 +28,7 @@ EntryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,80}$"), 
 
 
 def _axis_value(value: object) -> object:
-    """As it was written: 6.10 is not 6.1."""
+    """The value as it was written: 6.10 is not 6.1."""
     if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, list | dict) for item in value)):
         raise ValueError("expected a value of the axis, or a list of values")
     return value
@@ -78,7 +78,7 @@ class ColumnSection(Section):
     """A column of a table: a metric, of which flow, and at which values of the axes that are not rows."""
 
     metric: MetricName = fixed(description="a measure of metrics.json")
-    title: Text | None = fixed(None, description="heading; that of the measure by default")
+    title: Text | None = fixed(None, description="heading; default: the measure's title")
     flow: FlowChoice | None = fixed(None, description="number or name of a flow, name of a group, or `all` with take")
     take: Take | None = fixed(None, description="over the flows of a run")
     at: AxisValues = fixed(default_factory=dict, description="axis name: value as written in the sweep")
@@ -93,7 +93,7 @@ def _columns(value: object) -> object:
 
 
 class _MetricOrColumn:
-    """In the schema, a metric stands where a column may."""
+    """Adds to the schema that a metric may replace the column."""
 
     def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         several, axis = handler(core)["anyOf"]
@@ -108,9 +108,9 @@ Number = Annotated[Any, WithJsonSchema({"type": ["number", "string"], "x-value":
 class PaperSection(Section):
     """Numbers that a paper prints, drawn hollow beside the measured ones."""
 
-    label: Text = fixed("the paper", description="where they are printed, e.g. Table 1")
+    label: Text = fixed("the paper", description="where they are printed, such as Table 1")
     points: dict[str, dict[str, Number]] = fixed(
-        description="line: x: number; of a table row: column: number. With panels, panel / line for the line"
+        description="line: x: number; for a table, row: column: number. With panels, the line is panel / line"
     )
 
     @model_validator(mode="after")
@@ -125,7 +125,7 @@ class PaperSection(Section):
 
 
 class _PaperOrRows:
-    """In the schema, the rows of a table stand where ``points`` may (``FigureSection._paper_of_a_table``)."""
+    """Adds to the schema that a table's rows may replace ``points`` (``FigureSection._paper_of_a_table``)."""
 
     def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         numbers = {"type": "object", "additionalProperties": {"type": ["number", "string"]}}
@@ -152,44 +152,48 @@ _OF_ALL_KINDS = {"id", "entry", "title", "kind", "at", "note"}
 
 
 class FigureSection(Section):
-    """A figure over the runs of the profile. What each kind needs and takes is in docs/report.md."""
+    """A figure over the runs of the profile. docs/report.md lists the fields that each kind requires and accepts."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)] = fixed(
         description="lower-case words joined by hyphens, unique in the profile"
     )
-    entry: Entries = fixed(default_factory=list, description="entry of the atlas that shows it, or a list of them")
-    title: Text = fixed(description="what is shown; {duration} and {window} become those of the runs")
+    entry: Entries = fixed(default_factory=list, description="atlas entry that shows it, or a list of them")
+    title: Text = fixed(description="title; {duration} and {window} are replaced by the runs'")
     note: Text = fixed("", description="a sentence for the caption")
     kind: Literal["sweep", "bars", "cdf", "time", "table"] = fixed(description="form of the figure")
-    x: AxisName | None = fixed(None, description="axis of the sweep: its values are the abscissa, or the categories")
+    x: AxisName | None = fixed(None, description="axis of the sweep, for the abscissa or the categories")
     y: MetricName | None = fixed(None, description="a measure of metrics.json")
-    metric: MetricName | None = fixed(None, description="of cdf: a measure of each connection of a group")
-    group: Name | None = fixed(None, description="of cdf: the group; needed if there are several")
+    metric: MetricName | None = fixed(None, description="with cdf: a measure of each connection of a group")
+    group: Name | None = fixed(None, description="with cdf: the group; required if there are several")
     flow: FlowChoice | None = fixed(None, description="number or name of a flow, name of a group, or `all` with take")
     take: Take | None = fixed(None, description="over the flows of a run")
-    lines: AxisName = fixed("algorithm", description="axis with one line, or one bar of each category, a value")
-    panels: AxisName | None = fixed(None, description="axis with one panel a value; of time also `series`")
+    lines: AxisName = fixed("algorithm", description="axis with one line per value, or one bar per value and category")
+    panels: AxisName | None = fixed(None, description="axis with one panel per value; with time also `series`")
     at: AxisValues = fixed(
-        default_factory=dict, description="value, or list of values, of axes as written in the sweep"
+        default_factory=dict, description="axis name: value, or list of values, as written in the sweep"
     )
     relative_to: AxisValues = fixed(
-        default_factory=dict, description="y as per cent more or less than at this value of lines"
+        default_factory=dict, description="show y in per cent above or below that of this value of lines"
     )
     log: Literal["x", "y", "xy"] | None = fixed(None, description="logarithmic axes")
     paper: Annotated[PaperSection, _PaperOrRows()] | None = fixed(
         None, description="printed numbers to compare with, drawn hollow"
     )
-    series: list[SeriesName] = fixed(default_factory=list, description="of time: what is drawn")
-    flows: list[FlowChoice] = fixed(default_factory=list, description="of time: numbers or names; all by default")
-    window: list[Duration] = fixed(default_factory=list, description="of time: begin and end, from the epoch")
-    repetition: int | None = fixed(None, ge=0, description="of time: the first that counts and has tables by default")
-    rows: Names = fixed(default_factory=list, description="of table: axis, or axes, with one row a value")
-    columns: Columns = fixed(default_factory=list, description="of table: metrics, columns, or an axis (with y)")
+    series: list[SeriesName] = fixed(default_factory=list, description="with time: what to draw")
+    flows: list[FlowChoice] = fixed(
+        default_factory=list, description="with time: flows, by number or name; default: all"
+    )
+    window: list[Duration] = fixed(default_factory=list, description="with time: begin and end, from the epoch")
+    repetition: int | None = fixed(
+        None, ge=0, description="with time: repetition; default: the first that counts and has tables"
+    )
+    rows: Names = fixed(default_factory=list, description="with table: axis, or axes, with one row per value")
+    columns: Columns = fixed(default_factory=list, description="with table: metrics, columns, or an axis (with y)")
 
     @model_validator(mode="before")
     @classmethod
     def _paper_of_a_table(cls, data: Any) -> Any:
-        """Of a table the numbers may stand in ``paper`` without ``points`` between."""
+        """Accept a table's numbers directly in ``paper``, without ``points``."""
         paper = data.get("paper") if isinstance(data, dict) else None
         if isinstance(paper, dict) and data.get("kind") == "table" and "points" not in paper:
             points = {key: value for key, value in paper.items() if key != "label"}

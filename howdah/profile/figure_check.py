@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether figures fit their profile: measures, flows, axes, values and printed numbers, before anything is run."""
+"""Checks figures against their profile before anything runs: measures, flows, axes, values and printed numbers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PER_CENT = Metric("ratio")
 
 
 class FigureCheck(ClaimCheck):
-    """What figures may refer to: the same as claims."""
+    """Checks figures against what they may refer to: the same as for claims."""
 
     def check_figures(self, figures: Sequence[FigureSection]) -> None:
-        """Raises ProfileError at the first figure that does not fit."""
+        """Raise ProfileError at the first figure that does not fit the profile."""
         for index, figure in enumerate(figures):
             self._place = ("figures", index)
             for entry in figure.entry:
@@ -35,7 +35,7 @@ class FigureCheck(ClaimCheck):
             self._metric(figure.metric, "metric")
         self._flow(SelectorSection(metric="x", flow=figure.flow, take=figure.take), "flow")
         self._group(figure)
-        named = self._named(figure)
+        named = self._drawn_axes(figure)
         for name, value in [*figure.at.items(), *figure.relative_to.items()]:
             side = "at" if name in figure.at else "relative_to"
             for item in value if isinstance(value, list) else [value]:
@@ -45,11 +45,11 @@ class FigureCheck(ClaimCheck):
             of_columns = {axis for column in figure.columns for axis in column.at}
             for number, column in enumerate(figure.columns):
                 self._column(column, number)
-        self._every_axis(figure, {*named, *of_columns})
-        self._printed(figure, metric)
+        self._check_every_axis(figure, {*named, *of_columns})
+        self._check_paper(figure, metric)
 
-    def _named(self, figure: FigureSection) -> dict[str, str]:
-        """Axes that the figure is drawn along, and where it says so. Raises ProfileError for one that is none."""
+    def _drawn_axes(self, figure: FigureSection) -> dict[str, str]:
+        """The axes that the figure is drawn along, with the field that names each. Raises ProfileError if unknown."""
         found = dict.fromkeys(figure.rows, "rows")
         if isinstance(figure.columns, str):
             found[figure.columns] = "columns"
@@ -94,8 +94,8 @@ class FigureCheck(ClaimCheck):
         for name, value in column.at.items():
             self._value(name, value, "columns")
 
-    def _every_axis(self, figure: FigureSection, named: set[str]) -> None:
-        """An axis with several values is drawn along or fixed."""
+    def _check_every_axis(self, figure: FigureSection, named: set[str]) -> None:
+        """Raise ProfileError unless every axis with several values is drawn along or fixed."""
         for axis in self.axes:
             fixed = figure.at.get(axis.name)
             one = axis.name in figure.at and not (isinstance(fixed, list) and len(fixed) > 1)
@@ -106,10 +106,10 @@ class FigureCheck(ClaimCheck):
                     f"the axis {axis.name} is not fixed: it is {values}", "id", hint=f"give it in {where}"
                 )
 
-    def _printed(self, figure: FigureSection, metric: Metric | None) -> None:
+    def _check_paper(self, figure: FigureSection, metric: Metric | None) -> None:
         if figure.paper is None:
             return
-        rows, columns = self._places(figure)
+        rows, columns = self._paper_names(figure)
         for row, values in figure.paper.points.items():
             if axis_key(row) not in map(axis_key, rows):
                 raise self._unknown(f"the figure has no {row!r}", row, rows, "paper", "points", row)
@@ -125,8 +125,9 @@ class FigureCheck(ClaimCheck):
                 except QuantityError as error:
                     raise self._error(f"{of.name}: {error}", "paper", "points", row, column) from None
 
-    def _places(self, figure: FigureSection) -> tuple[list[str], dict[str, Metric | None]]:
-        """Names of the lines (or rows), and of the places in one with the metric where it hangs on them."""
+    def _paper_names(self, figure: FigureSection) -> tuple[list[str], dict[str, Metric | None]]:
+        """The names of the figure's lines or rows, and those of the points or columns in each, with a column's
+        metric."""
         if figure.kind == "table":
             rows = [", ".join(row) for row in itertools.product(*(self._values(axis) for axis in figure.rows))]
             if isinstance(figure.columns, str):

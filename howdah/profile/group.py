@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of connections: a few lines of a profile that stand for many flows (howdah/plan/group.py makes them)."""
+"""The section ``groups``: a few lines of a profile that describe many flows (made by howdah/plan/group.py)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from howdah.profile.field import (
 )
 from howdah.profile.sizes import SizesSection
 
-MOST_HTTP_CONNECTIONS = 50  # each has a server and a client process of its own
+MOST_HTTP_CONNECTIONS = 50  # each needs its own server and client process
 _DAY_US = 86_400_000_000
 
 
 class HttpSection(Section):
-    """Requests one after the other over one connection (keep-alive), each for the same object."""
+    """Successive requests for the same object over one keep-alive connection."""
 
-    object: Bytes = Field(description="size of the object, which is the body of each answer")
-    requests: int = Field(default=1, ge=1, le=1000, description="requests on each connection, one at a time")
+    object: Bytes = Field(description="size of the object, the body of each answer")
+    requests: int = Field(default=1, ge=1, le=1000, description="sequential requests per connection")
     every: PositiveDuration | None = Field(
         default=None,
-        description="least time between two starts; by default each request follows the previous answer",
+        description="minimum time between request starts; default: each request follows the previous answer",
     )
 
     @model_validator(mode="after")
@@ -52,21 +52,21 @@ LEAST_PACKET_BYTES, MOST_PACKET_BYTES = 29, 16000
 
 
 class OnOffSection(Section):
-    """Alternating times in which a source sends and is silent."""
+    """Alternating on and off times of a source."""
 
-    on: PositiveDuration = Field(description="how long it sends; the mean where it is drawn")
-    off: PositiveDuration = Field(description="how long it is silent; the mean where it is drawn")
+    on: PositiveDuration = Field(description="how long it sends; the mean if drawn")
+    off: PositiveDuration = Field(description="how long it is silent; the mean if drawn")
     distribution: Literal["constant", "exponential", "pareto"] = Field(
-        default="constant", description="of both times; pareto has the shape 1.5"
+        default="constant", description="distribution of both times; pareto has shape 1.5"
     )
 
 
 class DatagramSection(Section):
-    """UDP at a constant rate, as background."""
+    """UDP background traffic at a constant rate."""
 
-    rate: Rate = Field(description="on the wire, frames counted as path.rate does")
-    packet: Bytes = preset(Bytes, "1000 B", description="IP packet with its headers")
-    on_off: OnOffSection | None = Field(default=None, description="on and off times; always on by default")
+    rate: Rate = Field(description="rate on the wire, counting frames like path.rate")
+    packet: Bytes = preset(Bytes, "1000 B", description="size of the IP packet with headers")
+    on_off: OnOffSection | None = Field(default=None, description="on and off times; default: always on")
 
     @model_validator(mode="after")
     def _has_payload(self) -> DatagramSection:
@@ -82,24 +82,26 @@ def _above_one(shape: float, field: str) -> None:
 
 
 class WebSection(Section):
-    """Sessions of people who look at pages, one connection an object (HTTP/1.0): the model of ns-2 with the figures of
-    the Jump Start paper, section IV. Times are exponential; pages a session geometric; objects a page and packets an
-    object Pareto of the second kind, rounded, at least 1."""
+    """Web sessions, one connection per object (HTTP/1.0): ns-2's model with the numbers of the Jump Start paper,
+    section IV. Times are exponential, pages per session geometric. Objects per page and packets per object are Pareto
+    of the second kind, rounded, at least 1."""
 
-    sessions: int = Field(default=50, ge=1, le=1000, description="how many")
-    between_sessions: PositiveDuration = preset(PositiveDuration, "5 ms", description="mean time between their starts")
-    pages: int = Field(default=5, ge=1, le=1000, description="mean of a session")
+    sessions: int = Field(default=50, ge=1, le=1000, description="number of sessions")
+    between_sessions: PositiveDuration = preset(
+        PositiveDuration, "5 ms", description="mean time between starts of sessions"
+    )
+    pages: int = Field(default=5, ge=1, le=1000, description="mean pages per session")
     between_pages: PositiveDuration = preset(
-        PositiveDuration, "500 ms", description="mean time from the start of a page to that of the next"
+        PositiveDuration, "500 ms", description="mean time between starts of pages"
     )
-    objects: int = Field(default=4, ge=1, le=1000, description="mean of a page")
-    objects_shape: float = Field(default=1.5, ge=1, le=100, description="shape of their number")
+    objects: int = Field(default=4, ge=1, le=1000, description="mean objects per page")
+    objects_shape: float = Field(default=1.5, ge=1, le=100, description="Pareto shape of the number of objects")
     between_objects: PositiveDuration = preset(
-        PositiveDuration, "50 ms", description="mean time from the request of an object to the next"
+        PositiveDuration, "50 ms", description="mean time between requests of objects"
     )
-    object_packets: int = Field(default=4, ge=1, le=100_000, description="mean size of an object in full segments")
-    object_shape: float = Field(default=1.2, ge=1, le=100, description="shape of its size")
-    largest: Bytes = preset(Bytes, "10 MB", description="larger objects are cut to this")
+    object_packets: int = Field(default=4, ge=1, le=100_000, description="mean object size in full segments")
+    object_shape: float = Field(default=1.2, ge=1, le=100, description="Pareto shape of the object size")
+    largest: Bytes = preset(Bytes, "10 MB", description="maximum size; larger objects are cut to it")
 
     @model_validator(mode="after")
     def _finite_means(self) -> WebSection:
@@ -109,13 +111,13 @@ class WebSection(Section):
 
 
 class MixSection(Section):
-    """Transfers of middle size at a mean rate, as in the HyStart paper's background.
+    """Medium-sized transfers at a mean rate, like the background of the HyStart paper.
 
-    Arrivals are Poisson's, and sizes those of the Surge generator (Barford and Crovella 1998: 93 % lognormal, the rest
-    Pareto), of which only those between least and most are taken.
+    Arrivals are a Poisson process. Sizes are those of the Surge generator (Barford and Crovella 1998: 93 % lognormal,
+    the rest Pareto), restricted to those between least and most.
     """
 
-    rate: Rate = Field(description="mean load on the wire, from which the time between arrivals follows")
+    rate: Rate = Field(description="mean load on the wire, which determines the arrival rate")
     least: Bytes = preset(Bytes, "50 kB", description="smallest transfer")
     most: Bytes = preset(Bytes, "5 MB", description="largest transfer")
 
@@ -127,60 +129,62 @@ class MixSection(Section):
 
 
 class GroupSection(Section):
-    """A set of similar connections. They become flows when a run is planned, drawn from the seed and the repetition."""
+    """A set of similar connections, which planning a run turns into flows, drawn from the seed and the repetition."""
 
     name: Name = fixed(description="its connections are called NAME-1, NAME-2, …")
     role: Literal["measured", "background"] = fixed(
         "measured", description="background connections take part and are not measured"
     )
     direction: Literal["forward", "reverse"] = Field(
-        default="forward", description="of background: reverse if the receivers' hosts send"
+        default="forward", description="reverse: the receivers' hosts send (background only)"
     )
-    connections: int | None = Field(default=None, ge=1, le=MOST_CONNECTIONS, description="how many")
-    start: Duration = preset(Duration, "0 s", description="when the first may start")
+    connections: int | None = Field(default=None, ge=1, le=MOST_CONNECTIONS, description="number of connections")
+    start: Duration = preset(Duration, "0 s", description="earliest start of a connection")
     interval: PositiveDuration | None = Field(
-        default=None, description="between two starts, or the mean of what is drawn; all at once by default"
+        default=None, description="time between two starts, or its mean if drawn; default: all start at once"
     )
     arrivals: Literal["regular", "poisson", "pareto"] = Field(
         default="regular",
-        description="how long after each other connections start: interval; or drawn with that mean for each "
-        "repetition, exponential (a Poisson process) or Pareto of shape 1.5 (bursts)",
+        description="times between starts: regular: interval; or drawn with that mean in each repetition, "
+        "exponential (poisson) or Pareto of shape 1.5 (bursty)",
     )
     spread: PositiveDuration | None = Field(
-        default=None, description="starts are uniform over this time, drawn again for each repetition"
+        default=None, description="draw starts uniformly over this time, again in each repetition"
     )
-    size: Bytes | None = Field(default=None, description="bytes each connection transfers")
-    sizes: SizesSection | None = Field(default=None, description="instead of size: drawn for each connection")
+    size: Bytes | None = Field(default=None, description="bytes that each connection transfers")
+    sizes: SizesSection | None = Field(default=None, description="instead of size: a distribution")
     lifetime: PositiveDuration | None = Field(
-        default=None, description="how long each connection sends; to the end of the run without size and lifetime"
+        default=None, description="how long each connection sends; without size and lifetime: to the end of the run"
     )
     request: Bytes | None = Field(
-        default=None, description="the receiver connects and first sends this many bytes; the answer is measured"
+        default=None, description="size of a request: the receiver connects and sends it; the answer is measured"
     )
     requests: int = Field(
         default=1,
         ge=1,
         le=1000,
-        description="requests on each connection, each answered with size bytes, or with the size drawn for the "
-        "connection; above 1 by processes",
+        description="requests per connection, each answered with size bytes, or with the connection's drawn size; "
+        "several are made by processes",
     )
     think: Duration = preset(Duration, "0 s", description="time between an answer's end and the next request")
-    pairs: int = Field(default=1, ge=1, le=MOST_GROUP_PAIRS, description="host pairs that its connections use in turn")
+    pairs: int = Field(
+        default=1, ge=1, le=MOST_GROUP_PAIRS, description="host pairs, which the connections use in turn"
+    )
     alternate: bool = Field(
         default=False,
-        description="every other connection goes the other way, as background of a group called NAME-back",
+        description="send every other connection in reverse, as background in a group called NAME-back",
     )
-    algorithm: AlgorithmName | None = Field(default=None, description="instead of the profile's algorithm")
+    algorithm: AlgorithmName | None = Field(default=None, description="overrides the profile's algorithm")
     rtt: PositiveDuration | None = Field(default=None, description="round-trip delay of the group's hosts")
-    initial_window: int | None = Field(default=None, ge=1, le=65535, description="packets; the kernel's 10")
+    initial_window: int | None = Field(default=None, ge=1, le=65535, description="in packets; default: the kernel's 10")
     initial_receive_window: int | None = Field(default=None, ge=1, le=65535, description="packets")
     opener: Literal["sender", "receiver"] | None = Field(
         default=None,
-        description="who connects: the receiver where it requests something, else the sender. "
-        "With web, sender is to have no requests: an object comes when it is asked for",
+        description="which end connects; default: the receiver if it sends requests, otherwise the sender. "
+        "With web, sender means no requests: objects start at the time of their request",
     )
     receiver_behaviour: ReceiverName | None = Field(
-        default=None, description="how its receivers acknowledge, instead of the profile's receiver; emulated"
+        default=None, description="emulated behaviour of its receivers; overrides the profile's receiver"
     )
 
     udp: DatagramSection | None = Field(
@@ -246,7 +250,8 @@ class GroupSection(Section):
 
     @property
     def last_start_us(self) -> int:
-        """The latest start, microseconds after the epoch; of drawn intervals, which have no largest, the first."""
+        """The latest start of a connection, in microseconds after the epoch. Drawn intervals have no maximum, so it is
+        then the first start."""
         if self.arrivals != "regular":
             return self.start
         steps = (self.connections or 1) - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``path: {like: paths/geo, buffer: 2 bdp}``: a path taken from another profile, with some fields replaced."""
+"""``path: {like: paths/geo, buffer: 2 bdp}``: take a path from another profile and replace some fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from howdah.profile.written import is_there, written_path
 
 SHIPPED = PROFILES
 
-# What one of these says, the others would contradict.
+# Groups of fields that exclude each other.
 _EXCLUSIVE = (
     ("rtt", "one_way_delay"),
     ("schedule", "trace", "rate_variation"),
@@ -23,10 +23,10 @@ _EXCLUSIVE = (
 )
 
 
-def take_path(point: Point, directory: Path) -> Document:
-    """Complete the ``path`` of a point by what ``path.like`` names; its data is changed in place.
+def resolve_like(point: Point, directory: Path) -> Document:
+    """Fill in the ``path`` of a point, in place, from the profile that ``path.like`` names.
 
-    Returns its document with the places of what was taken. Raises ProfileError.
+    Return the document, including the places of the fields taken. Raises ProfileError.
     """
     document = point.document
     path = document.data.get("path")
@@ -38,7 +38,8 @@ def take_path(point: Point, directory: Path) -> Document:
 
 
 def _completed(document: Document, taken: Document) -> Document:
-    """The document, with what its ``path`` lacks of the path ``taken`` and does not contradict, and their places."""
+    """The document, with fields of the path ``taken``, and their places, that its own ``path`` neither has nor
+    excludes."""
     path, places = document.data["path"], document.places
     for name in taken.data["path"].keys() - path.keys():
         if not any(name in group and path.keys() & set(group) for group in _EXCLUSIVE):
@@ -48,8 +49,8 @@ def _completed(document: Document, taken: Document) -> Document:
 
 
 def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> Document:
-    """The named profile with its ``path`` completed."""
-    file = _find(name, directory, where)
+    """The named profile, with its own ``path.like`` resolved."""
+    file = _find_profile(name, directory, where)
     if file in before:
         raise ProfileError(
             f"{name} takes its path from itself, by way of {' and '.join(map(str, before))}", where=where
@@ -75,8 +76,8 @@ def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> Docu
     return document
 
 
-def _find(name: str, directory: Path, where: str) -> Path:
-    """A file beside the profile, or a shipped profile by its name below profiles/."""
+def _find_profile(name: str, directory: Path, where: str) -> Path:
+    """A file beside the profile, or a shipped profile by its name in profiles/."""
     tried = [written_path(base, name, where) for base in (directory, SHIPPED)]
     for candidate in (item for base in tried for item in (base, base.with_name(f"{base.name}.yaml"))):
         if is_there(candidate) and candidate.is_file():

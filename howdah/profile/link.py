@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``path.link``: a bottleneck that carries bytes at the instants of a trace: opportunities.
+"""``path.link``: a bottleneck that carries bytes at the instants of a trace, called opportunities.
 
-Every complaint names file and line.
+Every error names the file and line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from howdah.linux.netlink.discipline.gaps import LARGEST_GAP_US, MOST_OPPORTUNIT
 from howdah.profile.field import PositiveDuration, ShortSection, Text
 from howdah.profile.measured import MeasuredRates, rates_of_csv, rates_of_iperf3
 from howdah.profile.source import Document
-from howdah.profile.varying import IPERF3, what_it_is
+from howdah.profile.varying import IPERF3, foreign_format
 from howdah.profile.written import written_path
 from howdah.quantity import format_duration
 
@@ -34,14 +34,15 @@ FORMS = (
     "a link's trace has one time in milliseconds on each line (Mahimahi's), or is a .csv of time and rate, or a .json "
     "of iperf3; the last two need interpolation: step or linear"
 )
-LARGEST_FILE_BYTES = 128 << 20  # ten minutes at 220 Mbit/s, Orange's fastest among Mahimahi's traces, are 77 MB
+LARGEST_FILE_BYTES = 128 << 20  # Mahimahi's fastest trace (Orange, 220 Mbit/s) has 77 MB in ten minutes
 _LONGEST_US = 86_400_000_000
 _DIGITS = 12
 
 
 @dataclass(frozen=True)
 class Opportunities:
-    """``times_us`` are those of the first round until the run ends, in order; ``count`` are in a whole round."""
+    """The opportunities of a trace. ``times_us`` are sorted, from the first round of the trace, up to the end of the
+    run; ``count`` is the number in a whole round."""
 
     times_us: array[int]
     count: int
@@ -53,7 +54,7 @@ class Opportunities:
 def read_opportunities(
     file: Path, interpolation: str | None, column: str | None, where: str, duration_us: int, opportunity_bytes: int
 ) -> Opportunities:
-    """``where`` is where the profile names the file. Raises ProfileError."""
+    """Read a link's trace. ``where`` is the place in the profile that names the file. Raises ProfileError."""
     try:
         if file.stat().st_size > LARGEST_FILE_BYTES:
             what = f"{file} is larger than {LARGEST_FILE_BYTES >> 20} MiB, too large for a trace"
@@ -63,7 +64,7 @@ def read_opportunities(
         what = f"the trace {file} cannot be read: {error.strerror}"
         raise ProfileError(what, where=where, hint="a name is a file beside the profile, or a path") from None
     digest = hashlib.sha256(content).hexdigest()
-    other = what_it_is(content)
+    other = foreign_format(content)
     measured = file.suffix.lower() == ".csv" or other == IPERF3
     if other not in (None, IPERF3):
         raise ProfileError(f"{file} is {other}, and no trace of a link", where=where, hint=FORMS)
@@ -80,9 +81,9 @@ def read_opportunities(
     else:
         text = _text(content, file, where)
         if not measured:
-            return _of_times(_times_us(text, str(file)), str(file), duration_us, digest)
+            return _opportunities_at(_times_us(text, str(file)), str(file), duration_us, digest)
         rates = rates_of_csv(text, str(file), column)
-    return _of_rates(rates, str(file), interpolation == "linear", duration_us, opportunity_bytes, digest)
+    return _opportunities_at_rates(rates, str(file), interpolation == "linear", duration_us, opportunity_bytes, digest)
 
 
 def _text(content: bytes, file: Path, where: str) -> str:
@@ -96,10 +97,10 @@ def _text(content: bytes, file: Path, where: str) -> str:
 
 
 def _times_us(text: str, name: str) -> array[int]:
-    """Of Mahimahi's lines, as mm-link takes them: whole milliseconds, blanks before them, no line without."""
+    """Parse Mahimahi's lines as mm-link does: whole milliseconds, leading blanks allowed, no empty lines."""
     times = array("q")
     last = 0
-    for number, line in enumerate(io.StringIO(text), start=1):  # a list of all would take ten times the file
+    for number, line in enumerate(io.StringIO(text), start=1):  # a list of lines would need ten times the file's size
         written = line.rstrip("\n").lstrip(" \t")
         # A trace has up to ten million lines, almost always whole milliseconds.
         if written.isdecimal() and written.isascii() and len(written) <= _DIGITS:
@@ -120,7 +121,7 @@ def _times_us(text: str, name: str) -> array[int]:
     return times
 
 
-def _of_times(times_us: array[int], name: str, duration_us: int, digest: str) -> Opportunities:
+def _opportunities_at(times_us: array[int], name: str, duration_us: int, digest: str) -> Opportunities:
     if not times_us:
         raise ProfileError("the trace is empty", where=name, hint=FORMS)
     if times_us[-1] == 0:
@@ -130,11 +131,11 @@ def _of_times(times_us: array[int], name: str, duration_us: int, digest: str) ->
     return Opportunities(times_us[:until], len(times_us), times_us[0], times_us[-1], digest)
 
 
-def _of_rates(
+def _opportunities_at_rates(
     rates: MeasuredRates, name: str, linear: bool, duration_us: int, opportunity_bytes: int, digest: str
 ) -> Opportunities:
-    """One opportunity whenever the rates have let its bytes pass."""
-    pieces = list(_pieces(rates, linear))
+    """Place an opportunity whenever the integral of the rate reaches another ``opportunity_bytes``."""
+    pieces = list(_intervals(rates, linear))
     bits = opportunity_bytes * 8
     total_bits = sum((begin + end) / 2 * length_s for _, length_s, begin, end in pieces)
     round_us = round(rates.end_s * 1e6)
@@ -150,7 +151,7 @@ def _of_rates(
             break
         piece_bits = (begin + end) / 2 * length_s
         while len(times) < count and (lacking := (len(times) + 1) * bits - passed_bits) <= piece_bits + 1e-6:
-            at_us = min(round((begin_s + _after(lacking, begin, end, length_s)) * 1e6), round_us)
+            at_us = min(round((begin_s + _seconds_until(lacking, begin, end, length_s)) * 1e6), round_us)
             first_us = at_us if first_us is None else first_us
             if at_us > duration_us:
                 break
@@ -164,33 +165,33 @@ def _of_rates(
     return Opportunities(times, count, round_us if first_us is None else first_us, round_us, digest)
 
 
-def _pieces(rates: MeasuredRates, linear: bool) -> Iterator[tuple[float, float, float, float]]:
-    """Begin and length in seconds, rate at the begin and at the end."""
+def _intervals(rates: MeasuredRates, linear: bool) -> Iterator[tuple[float, float, float, float]]:
+    """For each interval: its begin and length in seconds, and the rates at its begin and end."""
     times = [*rates.times_s, rates.end_s]
     values = [*rates.rates, rates.rates[-1]]
     for number, (begin, end) in enumerate(pairwise(times)):
         yield begin, end - begin, values[number], values[number + 1] if linear else values[number]
 
 
-def _after(bits: float, begin: float, end: float, length_s: float) -> float:
-    """Seconds until so many bits have passed at a rate that changes evenly."""
+def _seconds_until(bits: float, begin: float, end: float, length_s: float) -> float:
+    """Seconds until ``bits`` have passed at a rate that changes linearly."""
     slope = (end - begin) / length_s
     if abs(slope) * length_s <= 1e-9 * max(begin, end):
         return min(bits / begin, length_s)
-    # begin t + slope t^2 / 2 = bits; this form of the root loses no digits.
+    # Solve begin t + slope t^2 / 2 = bits; this form of the root loses no digits.
     return min(2 * bits / (begin + math.sqrt(max(begin * begin + 2 * slope * bits, 0.0))), length_s)
 
 
 OPPORTUNITY_BYTES = 1504  # PACKET_SIZE of mm-link: an IP packet of 1500 bytes and the header of its tun device
 TUN_BYTES = 4
-LEAST_RATE, MOST_RATE = 1000, 10**12  # as path.rate is bounded
+LEAST_RATE, MOST_RATE = 1000, 10**12  # the same bounds as path.rate
 RATE_OF = {"link": "rate", "reverse_link": "reverse_rate"}
 
 
 class LinkSection(ShortSection):
-    """A link that carries 1504 bytes at each instant of a trace, as Mahimahi's mm-link does: an IP packet counts its
-    length and 4 bytes. Several small packets share an opportunity, a large one waits for as many as it needs, what is
-    not used is lost, and the trace begins again at its end. A text is its ``file``."""
+    """A link that carries 1504 bytes at each instant of a trace, like Mahimahi's mm-link: an IP packet counts as its
+    length plus 4 bytes. Small packets share an opportunity, and a large packet waits for as many as it needs. Unused
+    bytes are lost, and the trace repeats. A text alone is the `file`."""
 
     short: ClassVar[str] = "file"
 
@@ -200,19 +201,20 @@ class LinkSection(ShortSection):
     )
     interpolation: Literal["step", "linear"] | None = Field(
         default=None,
-        description="of measured rates (.csv, .json), which need it: step, a rate holds until the next one; "
-        "linear, it changes evenly from each to the next",
+        description="required for measured rates (.csv, .json). step: a rate holds until the next; "
+        "linear: it changes linearly to the next",
     )
     column: Text | None = Field(
-        default=None, description="of a .csv: the column of the rate, where several could be it; its name has the unit"
+        default=None, description="a .csv's rate column, if several could be it; its name gives the unit"
     )
 
 
 @dataclass(frozen=True)
 class LinkTrace:
-    """Opportunities of a run: microseconds from each to the next, of the first round until the run ends.
+    """The opportunities of a run. ``gaps_us`` are the microseconds from each to the next, in the first round, up to the
+    end of the run.
 
-    ``in_file`` are those of a whole round, of which ``rate_bits_per_second`` is the mean, full frames counted.
+    ``in_file`` is the number in a whole round, and ``rate_bits_per_second`` their mean rate, counted in full frames.
     """
 
     file: str
@@ -220,12 +222,12 @@ class LinkTrace:
     gaps_us: array[int]
     round_us: int
     in_file: int
-    longest_wait_us: int  # of the run, for the next opportunity or its end
+    longest_wait_us: int  # longest wait in the run for the next opportunity, or for the end of the run
     rate_bits_per_second: int
 
 
 def read_link(section: LinkSection, file: Path, where: str, duration_us: int, mtu_bytes: int) -> LinkTrace:
-    """``where`` is where the profile names the file. Raises ProfileError."""
+    """Read and check a link's trace. ``where`` is the place in the profile that names the file. Raises ProfileError."""
     try:
         if file.exists() and not file.is_file():
             raise ProfileError(f"{file} is not a regular file", where=where, hint=FORMS)
@@ -237,7 +239,7 @@ def read_link(section: LinkSection, file: Path, where: str, duration_us: int, mt
     return _read(file, stamp, section.interpolation, section.column, where, duration_us, mtu_bytes)
 
 
-@lru_cache(maxsize=16)  # each run of a sweep asks for it
+@lru_cache(maxsize=16)  # each run of a sweep reads it
 def _read(
     file: Path,
     _stamp: tuple[int, int],
@@ -264,7 +266,7 @@ def _read(
     if max(waits) > LARGEST_GAP_US:
         what = f"nothing is carried for {format_duration(max(waits))}"
         raise ProfileError(what, where=name, hint=f"{format_duration(LARGEST_GAP_US)} is the longest a link can wait")
-    # Over the end of a round, or until the run ends.
+    # The wait across the end of a round, or until the run ends.
     last_us = found.times_us[-1]
     again_us = found.round_us + waits[0] if found.round_us <= duration_us else duration_us
     longest_us = max(*waits, again_us - last_us)
@@ -276,10 +278,10 @@ def _mean_rate(found: Opportunities, mtu_bytes: int) -> int:
     return round(frames * frame_bytes(mtu_bytes) * 8_000_000 / found.round_us)
 
 
-def take_links(document: Document, directory: Path) -> None:
-    """Give the ``path`` of a point the mean rates of its links; its data is changed in place. Raises ProfileError.
+def set_link_rates(document: Document, directory: Path) -> None:
+    """Set the rates of a point's ``path``, in place, to the mean rates of its links' traces. Raises ProfileError.
 
-    What is wrong with other fields is said when they are checked.
+    Errors in other fields are left for their own check.
     """
     path = document.data.get("path")
     if not isinstance(path, dict):

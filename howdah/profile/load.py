@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a profile: text, overrides, sweep, fields, what they mean together. All is checked before anything runs."""
+"""Load a profile: parse it, apply overrides, expand the sweep, and check every field before anything runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from howdah.profile.check import check_changes, check_changes_together, check_sc
 from howdah.profile.claim_check import ClaimCheck
 from howdah.profile.control import (
     GridPoint,
-    UnknownsSection,
     axis_key,
     check_at,
     check_unknowns,
@@ -27,15 +27,23 @@ from howdah.profile.control import (
     unknown_document,
     unknown_points,
 )
-from howdah.profile.end import take_sender
-from howdah.profile.experiment import REPETITIONS, SECTIONS, apply_quick, bare, check_quick, read_sections
+from howdah.profile.end import apply_sender
+from howdah.profile.experiment import (
+    REPETITIONS,
+    SECTIONS,
+    ExperimentSections,
+    apply_quick,
+    bare,
+    check_quick,
+    read_sections,
+)
 from howdah.profile.figure_check import FigureCheck
-from howdah.profile.like import take_path
-from howdah.profile.link import take_links
+from howdah.profile.like import resolve_like
+from howdah.profile.link import set_link_rates
 from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
-from howdah.profile.profile import PointScenario, Profile, Sweep, SweepPart, to_yaml
+from howdah.profile.profile import Check, PointScenario, Profile, Sweep, SweepPart, to_yaml
 from howdah.profile.report import profile_error
 from howdah.profile.source import Document, read_document
 from howdah.profile.sweep import (
@@ -60,69 +68,41 @@ def load(
     unknowns: bool = False,
     directory: Path | None = None,
 ) -> Profile:
-    """Read and check a profile; ``overrides`` are ``field.field=value`` texts, applied in order, after what ``quick``
-    leaves out. With ``unknowns`` it has the runs of the grid of ``unknown:``, too.
+    """Read and check a profile.
 
-    Relative paths in it start at ``directory``, by default its own.
+    ``overrides`` are ``field.field=value`` texts, applied in order. ``quick`` first applies the profile's ``quick:``
+    section. ``unknowns`` adds the runs of the grid of ``unknown:``. Relative paths in the profile start at
+    ``directory``, by default the profile's own.
 
-    A sweep of more than 1000 runs is refused unless ``confirmed_runs`` is their number. Raises ProfileError, which
-    names the file and line (or the override), what was expected and the nearest valid name.
+    A sweep of more than 1000 runs is refused unless ``confirmed_runs`` equals their number. Raises ProfileError, which
+    names the file and line (or the override), what was expected, and the nearest valid name.
     """
     path = Path(path)
-    document = read_document(path)
-    check_quick(document)
-    written = find_axes(bare(document)) if any(document.data.get(name) for name in SECTIONS) else []
     applied = list(overrides)
-    repetitions = document.data.get("repetitions", 1)
-    fewer = apply_quick(document) if quick else None
-    for override in applied:
-        fewer = None if apply_override(document, override) == REPETITIONS else fewer
-    whole_document = document
-    sections = read_sections(document)
-    document = bare(document)
-    axes = find_axes(document)
-    for name, control in sections.controls.items():
-        check_at(document, _union(written, axes), control.at, ("controls", name, "at"))
-    controls = {name: control_document(document, name, control) for name, control in sections.controls.items()}
-    restricted = {name: control_axes(document, axes, sections.controls[name].at) for name in controls}
-    if unknowns:  # fewer than the profile has are fewer than the grid asks for only where the grid is made
-        repetitions = document.data.get("repetitions", 1)
-    grid = _grid(document, _union(written, axes), sections.unknown, repetitions)
-    often = fewer or _repetitions(document)
-    more = sum(count_control_cells(restricted[name], changed, often) for name, changed in controls.items())
-    more += count_grid_cells(document, axes, sections.unknown, grid, often) if unknowns and sections.unknown else 0
-    count = _check_size(document, axes, controls, restricted, often, more, confirmed_runs)
+    read = _read(path, applied, quick=quick)
+    document, axes, sections = read.document, read.axes, read.sections
+    controls = _controls(read)
+    grid = _grid(read, unknowns=unknowns)
+    added = sum(count_control_cells(each.axes, each.document, read.repetitions) for each in controls)
+    if unknowns and sections.unknown is not None:
+        added += count_grid_cells(document, axes, sections.unknown, grid, read.repetitions)
+    _check_values(read, controls, confirmed_runs)
+    whole = _count_runs(read, added, confirmed_runs) <= MOST_CELLS
     directory = (directory or path.parent).resolve()
-    whole = count <= MOST_CELLS
-
-    def part(points: Sequence[Point], often: int | None) -> SweepPart:
-        return SweepPart(points, lambda some: _checked(some, directory), often, whole=whole)
-
-    parts = [part(Points(document, axes), fewer)]
-    parts += [part(control_points(changed, restricted[name], name), fewer) for name, changed in controls.items()]
-    for open_point in grid if sections.unknown is not None else ():
-        assert sections.unknown is not None
-        some = unknown_points(unknown_document(document, open_point), axes, sections.unknown, open_point)
-        if unknowns:
-            parts.append(part(some, fewer or sections.unknown.repetitions))
-        else:
-            _checked(some[:1], directory)
-    chosen = [point for each in parts for point in each.chosen.values()]
+    check = partial(_checked, directory=directory)
+    parts = [SweepPart(Points(document, axes), check, read.fewer, whole=whole)]
+    parts += [SweepPart(each.points(), check, read.fewer, whole=whole) for each in controls]
+    parts += _grid_parts(read, grid, check, unknowns=unknowns, whole=whole)
+    chosen = [point for part in parts for point in part.chosen.values()]
     if whole:
         check_changes_together(((point.scenario, point.scenario.repetitions) for point in chosen), document)
     check_modules_used(chosen, directory)
-    both = _union(written, axes)
     ordinary = list(parts[0].chosen.values())
-    scenarios = [point.scenario for point in ordinary]
-    checking = ClaimCheck(document, both, scenarios, sections.controls)
-    checking.check(sections.claims)
-    if sections.search is not None:
-        checking.check_search(sections.search, sections.claims)
-    FigureCheck(document, both, scenarios, sections.controls).check_figures(sections.figures)
+    _check_sections(read, [point.scenario for point in ordinary])
     return Profile(
         path=directory / path.name if directory != path.resolve().parent else path,
-        text=to_yaml(whole_document.data) if applied or quick else document.text,
-        axes={axis.name: [str(value) for value in axis.values] for axis in both},
+        text=to_yaml(read.whole.data) if applied or quick else document.text,
+        axes={axis.name: [str(value) for value in axis.values] for axis in read.all_axes},
         points=Sweep([*parts, SweepPart(_cross_check(ordinary), list, 1, whole=True)], whole=whole),
         is_quick=quick,
         quick=sections.quick,
@@ -137,14 +117,87 @@ def load(
     )
 
 
+@dataclass(frozen=True)
+class _ReadProfile:
+    """A profile after ``quick`` and overrides: ``whole``, and ``document`` without the ``sections``.
+
+    ``written_axes`` and ``written_repetitions`` are the sweep as written, ``axes`` the sweep as it is now. ``fewer`` is
+    the number of repetitions, if ``quick`` reduces it.
+    """
+
+    whole: Document
+    document: Document
+    sections: ExperimentSections
+    written_axes: list[Axis]
+    written_repetitions: Any
+    axes: list[Axis]
+    fewer: int | None
+
+    @property
+    def all_axes(self) -> list[Axis]:
+        """The axes with the values of both sweeps."""
+        return _union(self.written_axes, self.axes)
+
+    @property
+    def repetitions(self) -> int:
+        written = self.document.data.get("repetitions", 1)
+        return self.fewer or (written if isinstance(written, int) else 1)
+
+
+def _read(path: Path, overrides: list[str], *, quick: bool) -> _ReadProfile:
+    document = read_document(path)
+    check_quick(document)
+    written = find_axes(bare(document)) if any(document.data.get(name) for name in SECTIONS) else []
+    written_repetitions = document.data.get("repetitions", 1)
+    fewer = apply_quick(document) if quick else None
+    for override in overrides:
+        fewer = None if apply_override(document, override) == REPETITIONS else fewer
+    sections = read_sections(document)
+    without = bare(document)
+    return _ReadProfile(document, without, sections, written, written_repetitions, find_axes(without), fewer)
+
+
+@dataclass(frozen=True)
+class _Control:
+    """A control: its profile, and the axes of the sweep that it runs; None if it has no point."""
+
+    name: str
+    document: Document
+    axes: list[Axis] | None
+
+    def points(self) -> Sequence[Point]:
+        return control_points(self.document, self.axes, self.name)
+
+
+def _controls(read: _ReadProfile) -> list[_Control]:
+    given = read.sections.controls
+    for name, control in given.items():
+        check_at(read.document, read.all_axes, control.at, ("controls", name, "at"))
+    documents = {name: control_document(read.document, name, control) for name, control in given.items()}
+    return [
+        _Control(name, changed, control_axes(read.document, read.axes, given[name].at))
+        for name, changed in documents.items()
+    ]
+
+
+def _check_sections(read: _ReadProfile, scenarios: list[Scenario]) -> None:
+    """Check claims, search and figures against the sweep. Raises ProfileError."""
+    sections = read.sections
+    claims = ClaimCheck(read.document, read.all_axes, scenarios, sections.controls)
+    claims.check(sections.claims)
+    if sections.search is not None:
+        claims.check_search(sections.search, sections.claims)
+    FigureCheck(read.document, read.all_axes, scenarios, sections.controls).check_figures(sections.figures)
+
+
 def _checked(some: Iterable[Point], directory: Path) -> list[PointScenario]:
-    """Points of the sweep, or of a control, as scenarios. Raises ProfileError."""
+    """Points of the sweep, or of a control, as checked scenarios. Raises ProfileError."""
     checked = []
     for point in some:
-        whole = take_path(point, directory)
-        at_point = _at(whole, point.chosen)
-        take_links(at_point, directory)
-        take_sender(at_point)
+        whole = resolve_like(point, directory)
+        at_point = _with_chosen_places(whole, point.chosen)
+        set_link_rates(at_point, directory)
+        apply_sender(at_point)
         try:
             scenario = Scenario.model_validate(at_point.data)
         except ValidationError as error:
@@ -155,70 +208,62 @@ def _checked(some: Iterable[Point], directory: Path) -> list[PointScenario]:
     return checked
 
 
-def _grid(
-    document: Document, written: list[Axis], unknowns: UnknownsSection | None, repetitions: Any
-) -> list[GridPoint]:
-    """The grid of what is unknown, of a profile with so many repetitions. Raises ProfileError."""
-    if unknowns is None:
+def _grid(read: _ReadProfile, *, unknowns: bool) -> list[GridPoint]:
+    """The grid of unknowns; empty without any. Raises ProfileError."""
+    section, document = read.sections.unknown, read.document
+    if section is None:
         return []
-    check_at(document, written, unknowns.at, ("unknown", "at"))
-    return check_unknowns(document, unknowns, repetitions)
+    check_at(document, read.all_axes, section.at, ("unknown", "at"))
+    # The present repetitions limit the grid's only if the grid is run.
+    repetitions = document.data.get("repetitions", 1) if unknowns else read.written_repetitions
+    return check_unknowns(document, section, repetitions)
 
 
-def _repetitions(document: Document) -> int:
-    written = document.data.get("repetitions", 1)
-    return written if isinstance(written, int) else 1
+def _grid_parts(
+    read: _ReadProfile, grid: list[GridPoint], check: Check, *, unknowns: bool, whole: bool
+) -> Iterator[SweepPart]:
+    """The points of the sweep at each point of the grid; without ``unknowns`` only check the first of them."""
+    section = read.sections.unknown
+    for open_point in grid:
+        assert section is not None
+        points = unknown_points(unknown_document(read.document, open_point), read.axes, section, open_point)
+        if unknowns:
+            yield SweepPart(points, check, read.fewer or section.repetitions, whole=whole)
+        else:
+            check(points[:1])
 
 
-def _check_size(
-    document: Document,
-    axes: list[Axis],
-    controls: dict[str, Document],
-    restricted: dict[str, list[Axis] | None],
-    repetitions: int,
-    more: int,
-    confirmed_runs: int | None,
-) -> int:
-    """Refuse a sweep of very many runs before it is expanded; ``more`` are those of controls and of what is unknown.
-
-    Returns how many runs there are.
-    """
-    _check_values(document, axes, controls, restricted, confirmed_runs)
-    cells = count_cells(axes, repetitions)
-    if cells + more <= MOST_CELLS or cells + more == confirmed_runs:
-        return cells + more
-    factors = [f"{len(axis.values)} of {axis.name}" for axis in axes] + [f"{repetitions} repetitions"]
-    further = f", and {more} of controls and of what is unknown" if more else ""
-    what = f"the sweep has {cells + more} runs ({' x '.join(factors)}{further}), more than {MOST_CELLS}"
-    place = document.place(axes[0].path if axes else ("repetitions",))
-    hint = f"shorten a list, or split the profile; to make them all, add --confirm-runs {cells + more}"
+def _count_runs(read: _ReadProfile, added: int, confirmed_runs: int | None) -> int:
+    """Return the number of runs. Raise ProfileError for too many, before the sweep is expanded; ``added`` are the runs
+    of controls and of the grid."""
+    count = count_cells(read.axes, read.repetitions) + added
+    if count <= MOST_CELLS or count == confirmed_runs:
+        return count
+    factors = [f"{len(axis.values)} of {axis.name}" for axis in read.axes] + [f"{read.repetitions} repetitions"]
+    further = f", and {added} of controls and of what is unknown" if added else ""
+    what = f"the sweep has {count} runs ({' x '.join(factors)}{further}), more than {MOST_CELLS}"
+    place = read.document.place(read.axes[0].path if read.axes else ("repetitions",))
+    hint = f"shorten a list, or split the profile; to make them all, add --confirm-runs {count}"
     if confirmed_runs is not None:
         hint = f"--confirm-runs {confirmed_runs} is not their number: {hint}"
     raise ProfileError(what, where=place, hint=hint)
 
 
-def _check_values(
-    document: Document,
-    axes: list[Axis],
-    controls: dict[str, Document],
-    restricted: dict[str, list[Axis] | None],
-    confirmed_runs: int | None,
-) -> None:
-    """Refuse a sweep in which every point is checked value by value for many seconds. Raises ProfileError."""
-    points = count_cells(axes, 1)
-    points += sum(count_control_cells(restricted[name], changed, 1) for name, changed in controls.items())
-    values = count_values(document.data)
-    # Where there are more runs than may be, that is what is said.
-    if points == 1 or points > MOST_CELLS or points * values <= MOST_VALUES_TOGETHER or confirmed_runs is not None:
+def _check_values(read: _ReadProfile, controls: list[_Control], confirmed_runs: int | None) -> None:
+    """Raise ProfileError for a sweep that would take many seconds to check, point by point and value by value."""
+    points = count_cells(read.axes, 1) + sum(count_control_cells(each.axes, each.document, 1) for each in controls)
+    values = count_values(read.document.data)
+    is_small = points == 1 or points * values <= MOST_VALUES_TOGETHER
+    if is_small or points > MOST_CELLS or confirmed_runs is not None:  # _count_runs refuses too many points
         return
     what = f"the sweep has {points} points of {values} values each, together more than {MOST_VALUES_TOGETHER}"
     hint = "shorten a list, split the profile, or write many flows as a group and many steps as a trace"
-    place = document.place(axes[0].path if axes else ())
+    place = read.document.place(read.axes[0].path if read.axes else ())
     raise ProfileError(what, where=place, hint=f"{hint}; --confirm-runs N, the number of runs, reads it all the same")
 
 
 def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:
-    """The axes of the sweep as it was written and as it is now, with the values of both."""
+    """The axes with the values of both sweeps, as written and after overrides."""
     found = {axis.path: list(axis.values) for axis in written}
     for axis in now:
         values = found.setdefault(axis.path, [])
@@ -228,32 +273,32 @@ def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:
 
 
 def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:
-    """The point that ``cross_check:`` adds: a point of the sweep with other traffic, its first repetition only."""
-    asked = checked[0].scenario.cross_check
-    if asked is None:
+    """The point that ``cross_check:`` adds: a point of the sweep with other traffic, run only once."""
+    wanted = checked[0].scenario.cross_check
+    if wanted is None:
         return []
     for point in checked:
-        if asked.algorithm in (None, point.scenario.algorithm):
-            traffic = TrafficSection(source=asked.traffic, sink=asked.traffic)
+        if wanted.algorithm in (None, point.scenario.algorithm):
+            traffic = TrafficSection(source=wanted.traffic, sink=wanted.traffic)
             return [
                 replace(
                     point,
-                    slug=f"{point.slug}-{asked.traffic}",
-                    axes={**point.axes, "traffic": asked.traffic},
+                    slug=f"{point.slug}-{wanted.traffic}",
+                    axes={**point.axes, "traffic": wanted.traffic},
                     scenario=point.scenario.model_copy(update={"traffic": traffic}),
                 )
             ]
     here = list(dict.fromkeys(point.scenario.algorithm for point in checked))
-    close = nearest(str(asked.algorithm), here)
+    close = nearest(str(wanted.algorithm), here)
     raise ProfileError(
-        f"cross_check names {asked.algorithm}, which no run of this profile has",
+        f"cross_check names {wanted.algorithm}, which no run of this profile has",
         where=checked[0].document.place(("cross_check", "algorithm")),
         hint=f"{f'did you mean {close}? ' if close else ''}the algorithms here: {', '.join(here)}",
     )
 
 
-def _at(document: Document, chosen: dict[tuple[str | int, ...], int]) -> Document:
-    """The document with the place of each swept field moved to the value chosen."""
+def _with_chosen_places(document: Document, chosen: dict[tuple[str | int, ...], int]) -> Document:
+    """The document with the place of each swept field set to the place of its chosen value."""
     if not chosen:
         return document
     places = dict(document.places)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a profile that one engine has: ``vm`` its machine, ``machines`` several, ``ns2`` its TCPs.
+"""Sections that only one engine uses: ``machine`` (vm), ``machines`` and ``ns2``.
 
-ns2.yaml declares TCPs and parameter sets by their names.
+ns2.yaml declares the TCPs and parameter sets of ns-2.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from howdah.profile.source import parse_yaml
 
 
 class MachineSection(Section):
-    """The machine of the ``vm`` engine; the other engines have none."""
+    """The virtual machine of the ``vm`` engine; other engines ignore it."""
 
     shift: int = Field(
-        default=0, ge=0, le=10, description="its processor executes 2 to the power of -shift instructions a nanosecond"
+        default=0, ge=0, le=10, description="its processor executes 2^-shift instructions per nanosecond"
     )
     time: Literal["virtual", "real"] = Field(
         default="virtual",
-        description="virtual: a processor of declared speed, and equal reruns; real: as fast as this machine runs it",
+        description="virtual: a processor of declared speed, reproducible; real: as fast as this machine runs it",
     )
     accelerator: Literal["auto", "kvm", "tcg"] = Field(
-        default="auto", description="in real time: KVM where it runs a stock kernel, else emulation (tcg); or only one"
+        default="auto", description="in real time, auto: KVM if it runs a stock kernel, otherwise emulation (tcg)"
     )
     modules: Text | None = fixed(
-        None, description="of a kernel given as an image: its lib/modules/RELEASE, relative to the profile"
+        None, description="for a kernel given as an image: its lib/modules/RELEASE, relative to the profile"
     )
     headers: Text | None = fixed(
-        None, description="of a kernel given as a file: its linux-headers package, or a tree modules are built against"
+        None, description="for a kernel given as a file: its linux-headers package, or a tree to build modules against"
     )
 
     @model_validator(mode="after")
@@ -47,27 +47,27 @@ class MachineSection(Section):
 
 
 class MachineChoiceSection(Section):
-    """Which machine of a role takes part."""
+    """Which machine to use for a role."""
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~_-]{0,62}$")] | None = Field(
         default=None,
-        description="a machine that runs this kernel: `debian-6.1`, `6.1`, or the full release; any by default",
+        description="use a machine with this kernel: `debian-6.1`, `6.1`, or the full release; default: any",
     )
 
 
 class MachinesSection(Section):
-    """The machines of the ``machines`` engine, where a role has several; other engines have none."""
+    """Which machines the ``machines`` engine uses for roles that have several; other engines ignore it."""
 
     sender: MachineChoiceSection = Field(
-        default_factory=MachineChoiceSection, description="where the senders' hosts live"
+        default_factory=MachineChoiceSection, description="machine of the senders' hosts"
     )
-    emulator: MachineChoiceSection = Field(default_factory=MachineChoiceSection, description="where the routers live")
+    emulator: MachineChoiceSection = Field(default_factory=MachineChoiceSection, description="machine of the routers")
     receiver: MachineChoiceSection = Field(
-        default_factory=MachineChoiceSection, description="where the receivers' hosts live"
+        default_factory=MachineChoiceSection, description="machine of the receivers' hosts"
     )
 
     def kernels(self) -> dict[str, str]:
-        """What was asked for, by role."""
+        """The requested kernels, by role."""
         asked = {name: getattr(self, name).kernel for name in ("sender", "emulator", "receiver")}
         return {role: kernel for role, kernel in asked.items() if kernel is not None}
 
@@ -78,7 +78,7 @@ _FILE = "ns2.yaml"
 
 @dataclass(frozen=True)
 class Agent:
-    """Classes of ns-2 below ``Agent/``: what sends, and what receives; ``handshake``: whether packet 0 is a SYN."""
+    """Names of ns-2 classes below ``Agent/`` that send and receive. ``handshake``: whether packet 0 is a SYN."""
 
     sender: str
     sink: str
@@ -87,8 +87,9 @@ class Agent:
 
 @dataclass(frozen=True)
 class ParameterSet:
-    """A declared set. ``queue`` is what its drop-tail queue counts, ``window`` the advertised window in packets (None:
-    more than the path holds), ``settings`` instance variables of Agent/TCP."""
+    """A set of parameters that ns2.yaml declares. ``queue`` is the unit of the drop-tail queue's limit, ``window`` the
+    advertised window in packets (None: more than the path holds), ``settings`` are instance variables of Agent/TCP.
+    """
 
     what: str
     source: str
@@ -100,7 +101,7 @@ class ParameterSet:
 
 @dataclass(frozen=True)
 class Declared:
-    """The whole of ns2.yaml."""
+    """The contents of ns2.yaml."""
 
     release: str
     agents: dict[str, Agent]
@@ -110,7 +111,7 @@ class Declared:
 
 @cache
 def declared() -> Declared:
-    """What ns2.yaml says; the file is part of this package."""
+    """The contents of this package's ns2.yaml."""
     value: dict[str, Any]
     value, _places = parse_yaml(files("howdah.profile").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
     return Declared(
@@ -134,7 +135,7 @@ AgentName = Annotated[
 
 
 def _written_value(value: object) -> object:
-    """YAML reads ``true`` as a truth value, which ns-2 writes as YAML does."""
+    """``true`` or ``false`` for a boolean that YAML has read: ns-2 spells them the same."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -147,16 +148,16 @@ Setting = Annotated[
 
 
 class Ns2Section(Section):
-    """The model of the ``ns2`` engine; the other engines have none."""
+    """The model of the ``ns2`` engine; other engines ignore it."""
 
     parameters: SetName = Field(
         default=DEFAULT_SET, description="a declared set of parameters ([ns2.md](ns2.md#declared-parameter-sets))"
     )
     agent: AgentName | None = Field(
         default=None,
-        description="the TCP of algorithms that are a start-up over Reno, instead of the set's",
+        description="TCP for algorithms that are a start-up over Reno; overrides the set's",
     )
     settings: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,60}_$")], Setting] = Field(
         default_factory=dict,
-        description="instance variables of Agent/TCP (`partial_ack_`, `tcpTick_` …); they override those of the set",
+        description="instance variables of Agent/TCP (`partial_ack_`, `tcpTick_` …); they override the set's",
     )

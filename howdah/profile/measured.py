@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody measured, in files: rates in a CSV or in a result of iperf3, and delays, from which a path draws. Every
-complaint names the file and the line."""
+"""Read measurements from files: rates from a CSV or an iperf3 result, and delays for a path to draw from.
+
+Every error names the file and line.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ _MOST_BITS_PER_SECOND = 1e12
 
 @dataclass(frozen=True)
 class MeasuredRates:
-    """Rates in bit/s at times in seconds from 0, which grow. ``end_s``: how far the last one holds."""
+    """Rates in bits per second at increasing times, which start at 0 s. The last rate holds until ``end_s``."""
 
     times_s: list[float]
     rates: list[float]
@@ -47,7 +49,7 @@ class _Point:
 
 
 def rates_of_csv(text: str, name: str, column: str | None) -> MeasuredRates:
-    """Without a header the columns are seconds and Mbit/s. Raises ProfileError."""
+    """Read rates from a CSV. Without a header, its columns are seconds and Mbit/s. Raises ProfileError."""
     rows = csv.reader(io.StringIO(text))
     header: _CsvHeader | None = None
     points: list[_Point] = []
@@ -67,11 +69,11 @@ def rates_of_csv(text: str, name: str, column: str | None) -> MeasuredRates:
             points.append(_Point(line, time_s, _rate(cells[header.rate], header.rate_factor, line)))
     except csv.Error as error:
         raise ProfileError(f"this is not a CSV: {error}", where=f"{name}:{rows.line_num}", hint=COLUMNS) from None
-    return _measured(points, name)
+    return _checked_rates(points, name)
 
 
 def rates_of_iperf3(content: bytes, name: str) -> MeasuredRates:
-    """The sum of the streams in each interval, as the program's JSON has it. Raises ProfileError."""
+    """Read the sum of all streams in each interval from iperf3's JSON. Raises ProfileError."""
     try:
         read = json.loads(content)
         points = [
@@ -84,17 +86,17 @@ def rates_of_iperf3(content: bytes, name: str) -> MeasuredRates:
         raise ProfileError(what, where=name, hint="give the result of iperf3 --json, whole") from None
     for point in points:
         _check(point.time_s, point.rate, point.line)
-    return _measured(points, name, ends[-1] if ends else None)
+    return _checked_rates(points, name, ends[-1] if ends else None)
 
 
 @dataclass(frozen=True)
 class _CsvHeader:
-    names: list[str]  # none where there is no header
+    names: list[str]  # empty without a header
     width: int
     time: int
     time_factor: float
     rate: int
-    rate_factor: float | None  # None: the values have units
+    rate_factor: float | None  # None: each value has its own unit
 
 
 def _header(cells: list[str], line: str, column: str | None) -> _CsvHeader:
@@ -128,7 +130,7 @@ def _header(cells: list[str], line: str, column: str | None) -> _CsvHeader:
 
 
 def _time_factor(name: str) -> float | None:
-    """Seconds in one of the column's; None for a column of something else."""
+    """Seconds per unit of a time column, by its name; None if the column is not a time."""
     words = [word for word in re.split(r"[^a-z0-9]+", name) if word]
     if not words or (words[0] not in _TIME_NAMES and words != ["ms"]):
         return None
@@ -178,8 +180,9 @@ def _check(time_s: float, rate: float, line: str) -> None:
         raise ProfileError(f"a rate of {rate:g} bit/s", where=line, hint="a rate is between 0 and 1 Tbit/s")
 
 
-def _measured(points: list[_Point], name: str, end_s: float | None = None) -> MeasuredRates:
-    """Time counts from the first point. The last one holds as long as the one before it, unless ``end_s`` says more."""
+def _checked_rates(points: list[_Point], name: str, end_s: float | None = None) -> MeasuredRates:
+    """Check the points and shift their times to start at 0. The last rate holds until ``end_s``, by default as long as
+    the rate before it."""
     for point in points:
         _check(point.time_s, point.rate, point.line)
     for earlier, later in itertools.pairwise(points):
@@ -204,7 +207,7 @@ _DELAY_FORM = "write one delay with its unit on each line: 3 ms"
 
 
 def read_delays(file: Path, where: str) -> list[int]:
-    """In microseconds, sorted. Raises ProfileError."""
+    """Read delays from a file: microseconds, sorted. Raises ProfileError."""
     try:
         if file.stat().st_size > _LARGEST_DELAYS_BYTES:
             raise ProfileError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hop does to packets besides delaying them: ``path.middlebox``."""
+"""``path.middlebox``: a hop that changes, drops or duplicates packets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
 from howdah.profile.field import FieldError, Ratio, Section, Text, preset
 from howdah.quantity import QuantityError
 
-LEAST_MTU_BYTES = 68  # RFC 791: what every hop forwards
+LEAST_MTU_BYTES = 68  # RFC 791: every hop forwards packets of this size
 MOST_LOST = 12_000  # MOST_LOST of modules/hop/hop.h
 _SPAN = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _MOST_RATIO = Fraction(1, 2)
 
 
-# Bytes around a packet of IPv4, over IPv4: RFC 2516, 2003, 2784, 7348; 3GPP TS 29.281; WireGuard, sections 5.4.6 and 6.
+# Bytes that a tunnel adds to an IPv4 packet, over IPv4:
+# RFC 2516, 2003, 2784, 7348; 3GPP TS 29.281; WireGuard, sections 5.4.6 and 6.
 TUNNELS = {"pppoe": 8, "ipip": 20, "gre": 24, "gtp-u": 36, "vxlan": 50, "wireguard": 60}
 
 
@@ -41,38 +42,38 @@ Overhead = Annotated[
 
 
 class MiddleboxSection(Section):
-    """A hop behind the delay line that treats packets from the epoch to the end of the run, as hops of the Internet do.
+    """A hop after the delay line that treats packets during the run as hops of the Internet do.
 
-    ``mtu``, ``overhead``, ``clear_ecn`` and ``strip`` hold in both directions; ``lose``, ``duplicate`` and ``corrupt``
+    ``mtu``, ``overhead``, ``clear_ecn`` and ``strip`` apply in both directions; ``lose``, ``duplicate`` and ``corrupt``
     forward, towards each receiver.
     """
 
     mtu: int | None = Field(
-        default=None, description="bytes of the largest IP packet that passes; larger ones are dropped, 68 at least"
+        default=None, description="largest IP packet that passes, in bytes (68 or more); larger ones are dropped"
     )
     overhead: Overhead | None = Field(
         default=None,
-        description="instead of mtu: bytes that a tunnel's headers take of the path's MTU and of every rate, or the "
+        description="instead of mtu: bytes of a tunnel's headers, which reduce the path's MTU and every rate, or the "
         f"tunnel: {', '.join(f'{name} ({size})' for name, size in TUNNELS.items())}",
     )
     icmp: bool = Field(
         default=True,
-        description="what is too large is answered with ICMP, fragmentation needed; false: a black hole",
+        description="answer packets that are too large with ICMP fragmentation needed; false: a black hole",
     )
-    clear_ecn: bool = Field(default=False, description="the ECN field of every packet is set to 0")
+    clear_ecn: bool = Field(default=False, description="set the ECN field of every packet to 0")
     strip: list[Literal["sack", "window-scale", "timestamps"]] = Field(
         default_factory=list,
-        description="TCP options of SYN and SYN-ACK that are overwritten with NOPs: selective acknowledgements, "
-        "window scale, time stamps",
+        description="TCP options to overwrite with NOPs in SYN and SYN-ACK: selective acknowledgements, "
+        "window scale, timestamps",
     )
     lose: list[Text] = Field(
         default_factory=list,
-        description="packets that are lost, by their numbers towards the receiver from 1: 20, 30-35, or a file with "
-        "one of these on each line",
+        description="packets to drop, by number towards the receiver, from 1: 20, 30-35, or a file with "
+        "one of these per line",
     )
     duplicate: Ratio = preset(Ratio, "0 %", description="share of packets that arrive twice")
     corrupt: Ratio = preset(
-        Ratio, "0 %", description="share of packets in which a bit is turned over, so that their checksum is wrong"
+        Ratio, "0 %", description="share of packets with a flipped bit, so that their checksum is wrong"
     )
 
     @model_validator(mode="after")
@@ -97,16 +98,17 @@ class MiddleboxSection(Section):
 
     @property
     def forward(self) -> bool:
-        """Whether it does what it does to packets towards receivers alone."""
+        """Whether it affects packets in the forward direction only."""
         return bool(self.lose or self.duplicate or self.corrupt)
 
     @property
     def strips(self) -> list[int]:
-        """Kinds of options."""
+        """Numbers of the TCP options to strip."""
         return sorted({OPTIONS[name] for name in self.strip})
 
     def mtu_bytes(self, of_path: int) -> int:
-        """0 where there is no limit. Raises FieldError where it would not limit anything, or nothing passes."""
+        """The largest IP packet that passes, or 0 for no limit. Raises FieldError for a limit that has no effect, or
+        that lets nothing pass."""
         if self.mtu is not None:
             if self.mtu >= of_path:
                 what = f"nothing is larger than {self.mtu} bytes where path.mtu is {of_path}; give a smaller one"
@@ -121,7 +123,7 @@ class MiddleboxSection(Section):
 
 
 def lost_packets(written: str, where: str, file: Path) -> list[int]:
-    """Numbers of one entry of ``lose``; ``file`` is where it would be if it is one. Raises ProfileError."""
+    """Packet numbers of one entry of ``lose``, or of the ``file`` that it names. Raises ProfileError."""
     if written[:1].isdigit() and _SPAN.fullmatch(written):
         return _numbers(written, where)
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a profile. One ``Scenario`` is one point of a sweep: every sweepable field has one value.
+"""The fields of a profile. A ``Scenario`` is one point of a sweep: every sweepable field has one value.
 
-Descriptions here become docs/profile-reference.md and the JSON Schema. A field marked ``fixed`` cannot be swept.
+The descriptions become docs/profile-reference.md and the JSON Schema. A field marked ``fixed`` cannot be swept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from howdah.profile.traffic import TrafficSection
 
 
 class ModuleSection(ShortSection):
-    """A kernel module. Its file alone, such as `modules: [./tcp_mine.c]`, needs no mapping."""
+    """A kernel module. Its file alone needs no mapping: `modules: [./tcp_mine.c]`."""
 
     short: ClassVar[str] = "file"
 
@@ -49,13 +49,13 @@ class ModuleSection(ShortSection):
     include: list[Text] = fixed(
         default_factory=list,
         max_length=16,
-        description="directories whose headers it includes, relative to the profile",
+        description="header directories, relative to the profile",
     )
     define: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], Text] = fixed(
-        default_factory=dict, description="macros of its preprocessor"
+        default_factory=dict, description="preprocessor macros"
     )
     sources: list[Text] = fixed(
-        default_factory=list, max_length=64, description="further .c files of the module, relative to the profile"
+        default_factory=list, max_length=64, description="more .c files of the module, relative to the profile"
     )
 
 
@@ -73,7 +73,7 @@ class TopologySection(Section):
     file: Text | None = fixed(None, description="a Python file with a Mininet Topo class, relative to the profile")
     class_: Name | None = fixed(None, alias="class", description="the class in file")
     pairs: int | None = Field(
-        default=None, ge=1, le=MOST_PAIRS, description="sender-receiver pairs; one for each flow by default"
+        default=None, ge=1, le=MOST_PAIRS, description="sender-receiver pairs; default: one per flow"
     )
 
     @model_validator(mode="after")
@@ -90,45 +90,48 @@ class TopologySection(Section):
 class FlowSection(Section):
     """One TCP connection carrying bulk data from a sender to a receiver."""
 
-    name: Name | None = fixed(None, description="flow1, flow2, … by default")
+    name: Name | None = fixed(None, description="default: flow1, flow2, …")
     start: Duration = preset(Duration, "0 s", description="when the connection is opened")
-    stop: PositiveDuration | None = Field(default=None, description="when sending ends; the end of the run by default")
-    size: Bytes | None = Field(default=None, description="bytes to transfer; the flow then ends by itself")
-    algorithm: AlgorithmName | None = Field(default=None, description="instead of the profile's algorithm")
+    stop: PositiveDuration | None = Field(default=None, description="when sending ends; default: at the end of the run")
+    size: Bytes | None = Field(default=None, description="bytes to transfer, after which the flow ends")
+    algorithm: AlgorithmName | None = Field(default=None, description="overrides the profile's algorithm")
     rtt: PositiveDuration | None = Field(
-        default=None, description="round-trip delay of this flow's hosts, split as the path's is"
+        default=None, description="round-trip delay of this flow's hosts, split like the path's"
     )
-    sender: Name | None = fixed(None, description="host name; the i-th sender for the i-th flow by default")
-    receiver: Name | None = fixed(None, description="host name; the i-th receiver for the i-th flow by default")
+    sender: Name | None = fixed(None, description="host name; default: the i-th sender for the i-th flow")
+    receiver: Name | None = fixed(None, description="host name; default: the i-th receiver for the i-th flow")
     port: int | None = fixed(
         None,
         ge=1,
         le=65535,
-        description="port of its receiver, or of its server where programs make it; "
-        "5001 for the first flow, 5002 for the second … by default",
+        description="port of the receiver, or of the server if programs make the flow; "
+        "default: 5001 for the first flow, 5002 for the second …",
     )
     initial_window: int | None = Field(
-        default=None, ge=1, le=65535, description="packets (route's initcwnd); the kernel's 10"
+        default=None, ge=1, le=65535, description="in packets (the route's initcwnd); default: the kernel's 10"
     )
-    initial_receive_window: int | None = Field(default=None, ge=1, le=65535, description="packets (route's initrwnd)")
+    initial_receive_window: int | None = Field(
+        default=None, ge=1, le=65535, description="in packets (the route's initrwnd)"
+    )
     opener: Literal["sender", "receiver"] = Field(
         default="sender",
-        description="who connects; a sender that does is offered at most 64 KiB until the first ACK of its data",
+        description="which end connects; if the sender does, it is offered at most 64 KiB until its first data is "
+        "acknowledged",
     )
     receiver_behaviour: ReceiverName | None = Field(
-        default=None, description="how its receiver acknowledges, instead of the profile's receiver; emulated"
+        default=None, description="emulated behaviour of its receiver; overrides the profile's receiver"
     )
     receiver_stack: Text | None = Field(
-        default=None, description="TCP stack of its receiver, instead of the profile's receiver.stack (engine `uml`)"
+        default=None, description="TCP stack of its receiver; overrides receiver.stack (engine `uml`)"
     )
     sender_stack: Text | None = Field(
-        default=None, description="TCP stack of its sender, instead of the profile's sender.stack (engine `uml`)"
+        default=None, description="TCP stack of its sender; overrides sender.stack (engine `uml`)"
     )
     receiver_kernel: KernelName | None = Field(
-        default=None, description="kernel of its receiver, instead of the profile's receiver.kernel (engine `uml`)"
+        default=None, description="kernel of its receiver; overrides receiver.kernel (engine `uml`)"
     )
     traffic: TrafficSection | None = Field(
-        default=None, description="what sends and receives, instead of the profile's traffic"
+        default=None, description="what sends and receives; overrides the profile's traffic"
     )
 
     @model_validator(mode="after")
@@ -141,25 +144,25 @@ class FlowSection(Section):
 
 
 class BackgroundSection(FlowSection):
-    """A flow that is not measured: it is in the tables, and its utilisation is reported separately."""
+    """An unmeasured flow. It is in the tables, and its utilisation is reported separately."""
 
     direction: Literal["forward", "reverse"] = Field(
-        default="forward", description="reverse: the receiver's host sends (hosts keep the names of their side)"
+        default="forward", description="reverse: the receiver's host sends (the hosts keep their names)"
     )
 
 
 class AlgorithmSection(Section):
-    """An algorithm of your own for the ``algorithm`` field; give ``like`` or ``kernel``, or both."""
+    """Your own algorithm for the ``algorithm`` field; give ``like``, ``kernel`` or both."""
 
     like: AlgorithmName | None = fixed(
         None,
-        description="a known algorithm: its kernel name, module, base and parameters are taken; beside kernel, one of "
-        "the kernel's own whose start-up it has, as its measures need to know",
+        description="a known algorithm, from which kernel name, module, base and parameters are copied; together with "
+        "kernel: a built-in algorithm with the same start-up, which measures need to know",
     )
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,15}$")] | None = fixed(
         None, description="the name for TCP_CONGESTION, at most 15 characters"
     )
-    module: Name | None = fixed(None, description="kernel module; tcp_KERNEL where a modules entry provides it")
+    module: Name | None = fixed(None, description="kernel module; default: tcp_KERNEL, if a modules entry provides it")
     parameters: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")], Text] = Field(
         default_factory=dict, description="module parameters, set before any flow starts; they override those of like"
     )
@@ -173,14 +176,14 @@ class AlgorithmSection(Section):
 
 
 class PerturbationSection(Section):
-    """How repetitions differ from one another. With ``repetitions: 1`` nothing is perturbed."""
+    """How repetitions differ from each other. With ``repetitions: 1`` nothing is perturbed."""
 
-    rtt: Ratio = preset(Ratio, "0.5 %", description="the path's delay is scaled by 1 ± up to this")
-    start: SpanField = preset(SpanField, "1 rtt", description="each flow starts up to this much later")
+    rtt: Ratio = preset(Ratio, "0.5 %", description="the path's delay is scaled by a factor within 1 ± this")
+    start: SpanField = preset(SpanField, "1 rtt", description="each flow starts later by up to this")
     jitter: SpanField = preset(
         SpanField,
         "0",
-        description="order-preserving forward delay added, uniform between 0 and this, correlated over one RTT",
+        description="added forward delay that keeps the order, uniform from 0 to this, correlated over one RTT",
     )
 
     @model_validator(mode="after")
@@ -191,17 +194,17 @@ class PerturbationSection(Section):
 
 
 class CrossCheckSection(Section):
-    """One further run with other traffic, to see that the result does not depend on the generator."""
+    """One additional run with other traffic, which shows whether the result depends on the generator."""
 
-    traffic: Literal["iperf3", "python"] = fixed(description="its source and sink")
-    algorithm: AlgorithmName | None = fixed(None, description="algorithm of the further run; the first one by default")
+    traffic: Literal["iperf3", "python"] = fixed(description="source and sink of the additional run")
+    algorithm: AlgorithmName | None = fixed(None, description="its algorithm; default: the first one")
 
 
 class WindowSection(Section):
     """The time over which utilisation and fairness are measured."""
 
     start: Duration = preset(Duration, "0 s", description="begin")
-    stop: PositiveDuration | None = Field(default=None, description="end; the end of the run by default")
+    stop: PositiveDuration | None = Field(default=None, description="end; default: the end of the run")
 
 
 class MeasureSection(Section):
@@ -211,7 +214,7 @@ class MeasureSection(Section):
         default_factory=WindowSection, description="time over which utilisation and fairness are measured"
     )
     reach: Annotated[int, Field(ge=2, le=1_000_000)] | None = Field(
-        default=None, description="congestion window in packets; the time and rounds until it is reached are measured"
+        default=None, description="a congestion window in packets; the time and rounds to reach it are measured"
     )
 
 
@@ -223,9 +226,7 @@ class Scenario(Section):
     """A profile with every sweep resolved to one value."""
 
     howdah: Literal[1] = fixed(description="version of the profile format")
-    name: Annotated[str, Field(pattern=EXPERIMENT_NAME)] = fixed(
-        description="lower-case name; results go to the directory of that name in runs/"
-    )
+    name: Annotated[str, Field(pattern=EXPERIMENT_NAME)] = fixed(description="lower-case name; results go to runs/NAME")
     description: Text = fixed("", description="what the experiment shows, and why")
     sources: list[Text] = fixed(default_factory=list, description="where the numbers come from")
     topology: TopologySection = Field(default_factory=TopologySection, description="the network")
@@ -233,7 +234,7 @@ class Scenario(Section):
     flows: list[FlowSection] = Field(
         default_factory=_one_flow,
         max_length=MOST_FLOWS,
-        description="one bulk flow from time 0 by default",
+        description="default: one bulk flow from time 0",
     )
     background: list[BackgroundSection] = Field(
         default_factory=list, max_length=MOST_FLOWS, description="flows that are not measured"
@@ -241,19 +242,21 @@ class Scenario(Section):
     groups: list[GroupSection] = Field(
         default_factory=list,
         max_length=32,
-        description="sets of similar connections; with groups, flows is empty by default",
+        description="sets of similar connections; with groups, flows defaults to none",
     )
     algorithm: AlgorithmName = Field(
         default="cubic", description="congestion control of every flow; howdah list algorithms shows the names"
     )
     case: Cases = fixed(
         default_factory=dict,
-        description="a sweep over values that belong together: name: field.field: value, as --set takes them",
+        description="a sweep over sets of values: name: field.field: value, as for --set",
     )
-    sender: SenderSection = Field(default_factory=SenderSection, description="what the senders are")
+    sender: SenderSection = Field(
+        default_factory=SenderSection, description="behaviour and kernel of the senders: a mapping, or a behaviour"
+    )
     receiver: ReceiverSection = Field(
         default_factory=ReceiverSection,
-        description="what the receivers are: a mapping, or the name of a behaviour",
+        description="behaviour and kernel of the receivers: a mapping, or a behaviour",
     )
     duration: PositiveDuration = Field(description="simulated time from the epoch to the end of the flows")
     repetitions: int = fixed(1, ge=1, le=1000, description="runs of each point; a single run is unperturbed")
@@ -261,26 +264,26 @@ class Scenario(Section):
     perturbation: PerturbationSection = Field(default_factory=PerturbationSection, description="how repetitions differ")
     traffic: TrafficSection = Field(default_factory=TrafficSection, description="what sends and what receives")
     cross_check: CrossCheckSection | None = fixed(
-        None, description="the first repetition of one algorithm again, with other traffic"
+        None, description="repeat the first repetition of one algorithm with other traffic"
     )
     collect: CollectSection = Field(default_factory=CollectSection, description="what is recorded")
     keep: Literal["everything", "first"] = fixed(
         "everything",
-        description="first: raw records and tables of the first repetition of each point alone, and of invalid runs; "
-        "results always",
+        description="first: keep raw records and tables only of each point's first repetition and of invalid runs; "
+        "results are always kept",
     )
     calibrate: bool = Field(
         default=True,
-        description="measure the path before and after the flows; without it only checks during the flows are made",
+        description="measure the path before and after the flows; false: only checks during the flows",
     )
-    host: HostSection = Field(default_factory=HostSection, description="settings of the network stack")
+    host: HostSection = Field(default_factory=HostSection, description="settings of the hosts' network stack")
     modules: list[ModuleSection] = fixed(
         default_factory=list,
         max_length=32,
         description="kernel modules; each must be used by some run",
     )
     algorithms: dict[Name, AlgorithmSection] = fixed(
-        default_factory=dict, description="names for algorithms of your own: each gives like or kernel, or both"
+        default_factory=dict, description="your own algorithms, by name: each gives like, kernel or both"
     )
     kernel: KernelName = Field(
         default=DEFAULT_KERNEL,
@@ -289,29 +292,30 @@ class Scenario(Section):
     )
     split: bool = Field(
         default=False,
-        description="senders and receivers in kernels of their own also where these are the same: on two processors, "
-        "which is faster (engine `uml`)",
+        description="run senders and receivers in separate kernels even if both are the same: faster, on two "
+        "processors (engine `uml`)",
     )
-    engine: EngineName = Field(default=DEFAULT_ENGINE, description="what runs the plan")
+    engine: EngineName = Field(default=DEFAULT_ENGINE, description="engine that runs the plan")
     machine: MachineSection = Field(default_factory=MachineSection, description="the virtual machine of the vm engine")
     machines: MachinesSection = Field(
-        default_factory=MachinesSection, description="where a role has several machines, which of them takes part"
+        default_factory=MachinesSection, description="which machine to use for a role that has several"
     )
     ns2: Ns2Section = Field(default_factory=Ns2Section, description="the model of the ns2 engine")
     measure: MeasureSection = Field(default_factory=MeasureSection, description="how results are measured")
 
     @property
     def every_flow(self) -> list[FlowSection]:
-        """Measured flows, then background."""
+        """Measured flows, then background flows."""
         return [*self.flows, *self.background]
 
     def flow_at(self, index: int) -> FlowSection:
-        """The one with this index in ``every_flow``, without a list of all: groups make thousands of them."""
+        """The flow with this index in ``every_flow``, found without building the list: groups make thousands of
+        flows."""
         count = len(self.flows)
         return self.flows[index] if index < count else self.background[index - count]
 
     def place_of(self, index: int) -> tuple[str, int]:
-        """Where the flow with this index in ``every_flow`` is written."""
+        """The section and index that define the flow with this index in ``every_flow``."""
         origin = getattr(self.flow_at(index), "origin", None)
         if origin is not None:
             return "groups", int(origin)
@@ -321,7 +325,7 @@ class Scenario(Section):
     @model_validator(mode="before")
     @classmethod
     def _groups_alone(cls, data: Any) -> Any:
-        """A profile with groups has no flow that it does not name."""
+        """With groups, the profile has no default flow."""
         if isinstance(data, dict) and data.get("groups") and "flows" not in data:
             return {**data, "flows": []}
         return data

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel modules that a profile brings: files that are there, under names of their own, and used by some run.
+"""The section ``modules``: kernel modules of the user's own, which must exist, have unique names, and be used by some
+run.
 
-What an entry of ``modules:`` brings are kernel modules by their names, and the congestion controls that each registers.
-Nothing is built to know that: sources are read for the ``.name`` of each struct tcp_congestion_ops, ready modules for
-the struct itself. What a module registers when it is loaded is compared with it (howdah/agent/own.py).
+Each entry provides kernel modules, by name, and the congestion controls that they register. Nothing is built to find
+those: sources are searched for the ``.name`` of each struct tcp_congestion_ops, built modules for the struct itself.
+When a module is loaded, what it registers is compared with that (howdah/agent/own.py).
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ _ASSIGNED = re.compile(r"^[ \t]*([\w.-]+)[ \t]*[:+?]?=[ \t]*(.*)$", re.MULTILINE
 _VARIABLE = re.compile(r"\$[({]([\w.-]+)[)}]")
 
 
-def all_brought(scenario: Scenario, document: Document, directory: Path) -> list[ProfileModule]:
-    """Of every entry of a profile in ``directory``. Raises ProfileError for what can be no path."""
+def all_provided_modules(scenario: Scenario, document: Document, directory: Path) -> list[ProfileModule]:
+    """The modules of every entry of a profile in ``directory``. Raises ProfileError for an impossible path."""
     return [
         found
         for index, entry in enumerate(scenario.modules)
-        for found in brought(*files_of(entry, directory, document.place(("modules", index))))
+        for found in provided_modules(*files_of(entry, directory, document.place(("modules", index))))
     ]
 
 
 def defects(scenario: Scenario, document: Document, directory: Path) -> Iterator[str]:
-    """What is wrong with ready modules as files: such a one may not say what it registers. It costs its own runs."""
+    """Defects of built modules as files, which may therefore not show what they register. Only their own runs fail."""
     for index, entry in enumerate(scenario.modules):
         file = files_of(entry, directory, document.place(("modules", index)))[0]
         wrong = defect(file) if file.suffix == ".ko" else None
@@ -61,18 +62,19 @@ def defects(scenario: Scenario, document: Document, directory: Path) -> Iterator
 def files_of(
     entry: ModuleSection, directory: Path, where: str | None
 ) -> tuple[Path, tuple[Path, ...], tuple[tuple[str, str], ...]]:
-    """The entry's own file, the sources that are linked with it, and its macros: what ``brought`` takes.
+    """The arguments of ``provided_modules`` for an entry: its file, the sources linked with it, and its macros.
 
-    Raises ProfileError for what can be no path.
+    Raises ProfileError for an impossible path.
     """
     own, *further = (written_path(directory, name, where) for name in (entry.file, *entry.sources))
     return own, tuple(further), tuple(entry.define.items())
 
 
-def brought(
+def provided_modules(
     source: Path, further: tuple[Path, ...] = (), define: tuple[tuple[str, str], ...] = ()
 ) -> tuple[ProfileModule, ...]:
-    """Of a .c, .ko or .bpf.c file, or a directory with a Kbuild or Makefile; ``further`` are sources linked with it."""
+    """The modules of a .c, .ko or .bpf.c file, or of a directory with a Kbuild or Makefile; ``further`` sources are
+    linked with it."""
     if source.is_dir():
         return tuple(_of_directory(source, define))
     return (ProfileModule(module_name(source), source.name, _registered((source, *further), define)),)
@@ -82,7 +84,7 @@ def _of_directory(directory: Path, define: tuple[tuple[str, str], ...]) -> Itera
     makefile = next((directory / name for name in MAKEFILES if (directory / name).is_file()), None)
     if makefile is None:
         return
-    values = _values(_CONTINUED.sub(" ", _text(makefile)))
+    values = _variables(_CONTINUED.sub(" ", _text(makefile)))
     for item in values.get("obj-m", []):
         if not item.endswith(".o"):
             continue
@@ -92,8 +94,8 @@ def _of_directory(directory: Path, define: tuple[tuple[str, str], ...]) -> Itera
         yield ProfileModule(Path(name).name.replace("-", "_"), f"{directory.name}/{name}", _registered(files, define))
 
 
-def _values(makefile: str) -> dict[str, list[str]]:
-    """Words of each variable, with those that are written in place of others."""
+def _variables(makefile: str) -> dict[str, list[str]]:
+    """The words of each variable of a makefile, with references to other variables expanded."""
     found: dict[str, list[str]] = {}
     for name, value in _ASSIGNED.findall(makefile):
         text = _VARIABLE.sub(lambda match: " ".join(found.get(match[1], [])), value.partition("#")[0])
@@ -122,12 +124,12 @@ def _read(files: tuple[tuple[Path, int, int], ...], define: tuple[tuple[str, str
 
 
 def _in_source(file: Path, define: Mapping[str, str]) -> Iterator[str]:
-    """Names that the source, and the headers beside it that it includes, give their congestion controls."""
+    """Names of the congestion controls in a source and in the headers beside it that it includes."""
     texts = [_text(file)]
     texts += [_text(file.parent / name) for name in _INCLUDED.findall(texts[0])]
     code = "\n".join(_COMMENT.sub(lambda match: match["text"] or " ", text) for text in texts)
     for ops in _OPS.finditer(code):
-        name = _NAME.search(code, ops.end(), _closing(code, ops.end()))
+        name = _NAME.search(code, ops.end(), _closing_brace(code, ops.end()))
         if name is None:
             continue
         if name["text"] is not None:
@@ -138,8 +140,8 @@ def _in_source(file: Path, define: Mapping[str, str]) -> Iterator[str]:
             yield defined[1]
 
 
-def _closing(code: str, start: int) -> int:
-    """Where the brace closes that was opened just before ``start``."""
+def _closing_brace(code: str, start: int) -> int:
+    """The position of the brace that closes the one just before ``start``."""
     depth = 1
     for match in re.compile(r"[{}]").finditer(code, start):
         depth += 1 if match[0] == "{" else -1
@@ -155,14 +157,14 @@ def _text(file: Path) -> str:
         return ""
 
 
-RESERVED = "howdah_"  # begins the names of the project's own modules
+RESERVED = "howdah_"  # prefix of the project's own modules
 _RENAME = "rename one of the files, and what it registers"
-_PLAIN_VALUE = re.compile(r"[^'\n\\#$]*")  # what make and a shell hand on as it is
+_PLAIN_VALUE = re.compile(r"[^'\n\\#$]*")  # characters that make and a shell pass on unchanged
 _SUFFIXES = (".c", ".ko")
 
 
 def check_modules(scenario: Scenario, document: Document, directory: Path) -> None:
-    """Each file is there, and its name can be a module's and differs from every other file's. Raises ProfileError."""
+    """Raise ProfileError unless each file exists, and its name is a valid and unique module name."""
     files: dict[str, str] = {}
     names: dict[str, str] = {}
     sources: set[Path] = set()
@@ -173,7 +175,7 @@ def check_modules(scenario: Scenario, document: Document, directory: Path) -> No
         if (real := source.resolve()) in sources:
             raise ProfileError(f"{entry.file} is named twice", where=where, hint="Take one of the two out.")
         sources.add(real)
-        found = brought(*files_of(entry, directory, where))
+        found = provided_modules(*files_of(entry, directory, where))
         if source.is_dir() and not found:
             what = f"{source.name} names no module (obj-m) in its Kbuild or Makefile"
             raise ProfileError(what, where=where, hint="Name the module's .c file, or write obj-m := NAME.o there.")
@@ -191,7 +193,7 @@ def check_modules(scenario: Scenario, document: Document, directory: Path) -> No
 
 
 def _source(directory: Path, entry: ModuleSection, where: str | None) -> Path:
-    """The entry's file or directory, where all that it names is there."""
+    """The entry's file or directory. Raises ProfileError unless everything that the entry names exists."""
     source = written_path(directory, entry.file, where)
     if source.is_dir():
         if not any((source / name).is_file() for name in MAKEFILES):
@@ -235,7 +237,7 @@ def _check_names(module: ProfileModule, given: set[str], where: str | None) -> N
 
 
 def declared_module(section: AlgorithmSection) -> str | None:
-    """The module that an entry of ``algorithms:`` names, also by its file."""
+    """The module that an entry of ``algorithms:`` names, which may be written as its file."""
     return module_name(Path(section.module)) if section.module else None
 
 
@@ -244,18 +246,18 @@ def declared_modules(scenario: Scenario) -> set[str]:
 
 
 def claimed_modules(scenario: Scenario, document: Document, directory: Path) -> set[str]:
-    """Modules of the profile that an algorithm is known to come from, by what they register or by ``algorithms:``.
+    """Modules of the profile with a known algorithm, by what they register or by ``algorithms:``.
 
-    A run loads such a module where it uses the algorithm. Any other one is loaded by every run.
+    A run loads such a module only if it uses the algorithm. Every run loads all other modules.
     """
-    found = {entry.module for entry in from_modules(all_brought(scenario, document, directory)).values()}
+    found = {entry.module for entry in from_modules(all_provided_modules(scenario, document, directory)).values()}
     for section in scenario.algorithms.values():
         found.add(declared_module(section) or f"{MODULE_PREFIX}{section.kernel}".replace("-", "_"))
     return {name for name in found if name}
 
 
 def check_modules_used(points: Iterable[PointScenario], directory: Path) -> None:
-    """Raises ProfileError for a module that no run of the profile would load."""
+    """Raise ProfileError for a module that no run of the profile would load."""
     used: set[int] = set()
     unused: dict[int, PointScenario] = {}
     for point in points:
@@ -263,7 +265,7 @@ def check_modules_used(points: Iterable[PointScenario], directory: Path) -> None
         needed = {entry.module for entry in point.algorithms.values()}
         for index, entry in enumerate(point.scenario.modules):
             where = point.document.place(("modules", index))
-            names = {module.name for module in brought(*files_of(entry, directory, where))}
+            names = {module.name for module in provided_modules(*files_of(entry, directory, where))}
             if names & needed or not names <= claimed:
                 used.add(index)
             else:
@@ -277,7 +279,7 @@ def _unused(index: int, point: PointScenario, directory: Path) -> ProfileError:
     entry = point.scenario.modules[index]
     where = point.document.place(("modules", index))
     files = files_of(entry, directory, where)
-    source, found = files[0], brought(*files)
+    source, found = files[0], provided_modules(*files)
     names = [*from_modules(found)]
     names += [
         name

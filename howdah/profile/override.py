@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields by their names, as people write and read them: ``path.rate``, ``flows.2.start``.
+"""Dotted names of fields, as users write and read them: ``path.rate``, ``flows.2.start``.
 
-``--set path.rate=100Mbit/s`` replaces or adds one value. Cases are combinations of values that belong together, each of
-which is one value of the axis ``case``.
+``--set path.rate=100Mbit/s`` replaces or adds one value. A case is a set of values that belong together; each case is
+one value of the axis ``case``.
 
-Members of lists count from 1, so ``flows.2`` is flow 2. A member that has a name may be called by it. Paths into the
-data, with positions from 0, stay inside howdah.
+In dotted names, list members count from 1, so ``flows.2`` is flow 2; a member with a name may be called by it. Paths
+into the data, which count from 0, are internal.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _DOTTED = (("host", "sysctls"),)
 
 
 class NoFieldError(Exception):
-    """There can be no such field; the text says why."""
+    """No such field can exist; the text says why."""
 
 
 def dotted(path: Path_) -> str:
-    """The name of the field at ``path``: ``("flows", 1, "start")`` is ``flows.2.start``."""
+    """The dotted name of the field at ``path``: ``("flows", 1, "start")`` is ``flows.2.start``."""
     return ".".join(str(part + 1) if isinstance(part, int) else part for part in path)
 
 
 def keys_of(name: str) -> list[str]:
-    """The parts of a field's name; the last may have dots of its own."""
+    """The parts of a dotted name; the last part may contain dots itself."""
     keys = name.split(".")
     for prefix in _DOTTED:
         if tuple(keys[: len(prefix)]) == prefix and len(keys) > len(prefix):
@@ -42,14 +42,14 @@ def keys_of(name: str) -> list[str]:
 
 
 def is_number(key: str) -> bool:
-    """Whether the key counts members of a list."""
+    """Whether the key is a list member's number."""
     return key.isdecimal() and key.isascii() and len(key) < 7
 
 
 def position(members: list[Any], key: str, name: str) -> int:
-    """Where in the list the member with that number or name is; one behind the last for the next number.
+    """The index of the list member with that number or name; the next free number gives the index after the last.
 
-    Raises NoFieldError; ``name`` is that of the list.
+    Raises NoFieldError, in which ``name`` is the name of the list.
     """
     if is_number(key):
         if 1 <= int(key) <= len(members) + 1:
@@ -66,7 +66,7 @@ def position(members: list[Any], key: str, name: str) -> int:
 
 
 def canonical(data: Any, name: str) -> str:
-    """The name with numbers for members' names: ``flows.second.start`` is ``flows.2.start``."""
+    """The dotted name with members' names replaced by numbers: ``flows.second.start`` is ``flows.2.start``."""
     found: list[str] = []
     for key in keys_of(name):
         if isinstance(data, list):
@@ -100,7 +100,7 @@ Cases = dict[Annotated[str, Field(pattern=_NAME, max_length=40)], Settings]
 
 
 def case_names(document: Document) -> tuple[str, ...]:
-    """The names of the cases in the order written. Raises ProfileError for one without a name or a setting."""
+    """The names of the cases, in the order written. Raises ProfileError for a case with a bad name or no settings."""
     cases = document.data[CASE]
     where = document.place((CASE,))
     if not 1 <= len(cases) <= MOST_CASES:
@@ -117,7 +117,7 @@ def case_names(document: Document) -> tuple[str, ...]:
 
 
 def set_by_case(document: Document, field: str) -> tuple[str, str] | None:
-    """A case, and its field, that decides all or a part of the field of that dotted name; None if none does."""
+    """The case, and its setting, that sets all or part of a field; None if no case does."""
     data = document.data
     wanted = keys_of(canonical(data, field))
     cases = data.get(CASE)
@@ -134,10 +134,10 @@ _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 
 def apply_override(document: Document, text: str) -> str:
-    """Set ``field.field=value`` in ``document``; the value is YAML (``[cubic, reno]`` sweeps). Returns the field.
+    """Set ``field.field=value`` in ``document``; the value is YAML (``[cubic, reno]`` sweeps). Return the field's name.
 
-    Members of lists count from 1 (``flows.2.start=5 s``) or have a name (``flows.second.start=5 s``). The place of the
-    value becomes ``--set …``, so that an error in it points at the command line. Raises ProfileError.
+    List members count from 1 (``flows.2.start=5 s``) or have a name (``flows.second.start=5 s``). The value's place
+    becomes ``--set …``, so that errors point at the command line. Raises ProfileError.
     """
     where = SET + (text if len(text) <= 120 else f"{text[:117]}...")
     name, equals, value_text = text.partition("=")
@@ -150,8 +150,8 @@ def apply_override(document: Document, text: str) -> str:
 
 
 def set_field(document: Document, name: str, value: Any, places: dict[Path_, str], where: str) -> None:
-    """Set the field of that dotted name. ``places`` says where the value and each one in it was written, ``where``
-    where it was asked for. Raises ProfileError where there can be no such field."""
+    """Set the field with that dotted name. ``places`` are the places of the value and of every value in it; ``where``
+    is the place that asks for it. Raises ProfileError if no such field can exist."""
     keys = name.split(".")
     if not all(keys) or len(keys) > LARGEST_DEPTH:
         raise ProfileError(f"{name!r} is not the name of a field", where=where, hint="for example path.rate")
@@ -174,12 +174,12 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
 
 
 def _counted(bracket: re.Match[str]) -> str:
-    """``[0]``, as programs count, is ``.1``."""
+    """``[0]``, which counts from 0, as ``.1``."""
     return f".{int(bracket[1]) + 1 if is_number(bracket[1]) else bracket[1] if bracket[1].isalpha() else 1}"
 
 
 def field_value(data: Any, name: str) -> Any:
-    """What stands in the field of that dotted name; None if nothing."""
+    """The value of the field with that dotted name, or None."""
     for key in keys_of(name):
         if isinstance(data, dict):
             data = data.get(key)
@@ -195,7 +195,7 @@ def field_value(data: Any, name: str) -> Any:
 
 
 def _store(document: Document, keys: list[str], value: Any) -> Path_:
-    """Where it was stored. Raises NoFieldError."""
+    """Store the value, and return the path to it. Raises NoFieldError."""
     parent: Any = document.data
     path: list[str | int] = []
     for depth, key in enumerate(keys):

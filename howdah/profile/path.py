@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``path`` section of a profile: rates, delays, buffers, queues, and how they change with time."""
+"""The section ``path``: rates, delays, buffers, queues, and how they change over time."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from howdah.profile.varying import (
 )
 from howdah.quantity import exact_bdp, format_duration, format_rate, format_size
 
-_LONGEST_US = 270_000_000  # of a burst: the kernel counts it in 32 bits of 64 ns
+_LONGEST_US = 270_000_000  # longest burst: the kernel stores it in 32 bits, in units of 64 ns
 
 
 class PolicerSection(Section):
-    """Forward, in front of the bottleneck's queue: each frame takes its bytes from a bucket of tokens, which holds
-    ``burst`` and fills at ``rate``; a frame that finds too few is dropped. The kernel's police action."""
+    """A token bucket, before the forward queue of the bottleneck: it holds ``burst`` bytes and fills at ``rate``. Each
+    frame takes its bytes from it, or is dropped if there are too few (the kernel's police action)."""
 
-    rate: Rate = Field(description="at which the bucket fills, link-layer frames counted")
-    burst: Bytes = Field(description="what the bucket holds: what passes at once after a pause")
+    rate: Rate = Field(description="rate at which the bucket fills, counting link-layer frames")
+    burst: Bytes = Field(description="size of the bucket, which passes at once after a pause")
 
     def check(self, frame_bytes: int) -> None:
-        """Raises FieldError for a policer that lets no full frame pass, or that the kernel cannot have."""
+        """Raise FieldError for a policer that passes no full frame, or that the kernel cannot represent."""
         if self.burst < frame_bytes:
             what = f"a burst of {format_size(self.burst)} drops every full frame, which has {frame_bytes} bytes"
             raise FieldError(f"{what}; give at least that, or a smaller path.mtu", "policer", "burst")
@@ -62,51 +62,51 @@ class PolicerSection(Section):
             )
 
 
-LARGEST_DRAWN_US = 5_000_000  # netem keeps a deviation in 32 bits of nanoseconds
+LARGEST_DRAWN_US = 5_000_000  # largest random delay: netem stores a deviation in 32 bits, in nanoseconds
 
 
 class OneWayDelay(Section):
-    """Propagation delay of each direction: from senders to receivers, and back."""
+    """Propagation delay of each direction."""
 
     forward: Duration = Field(description="from sender to receiver")
     reverse: Duration = Field(description="from receiver to sender")
 
 
 class DelayVariation(Section):
-    """Delay added to the propagation delay, never less than 0 and at most ``limit``.
+    """Delay added to the propagation delay, from 0 to ``limit``.
 
-    With ``order: kept`` it changes with time and never reorders packets: every ``interval`` it takes a new value d(t),
-    and values are correlated in time (a first-order autoregressive process with ``correlation_time``, mapped to the
-    distribution). The series is drawn once from the seed and written into the plan. With ``order: broken`` each packet
-    draws a delay of its own, and a packet whose delay is shorter overtakes.
+    With ``order: kept`` it changes with time and never reorders packets. It takes a new value every ``interval``.
+    Values are correlated in time: a first-order autoregressive process with ``correlation_time``, mapped to the
+    distribution. The series is drawn once, from the seed, and written into the plan. With ``order: broken`` each packet
+    draws its own delay, and a packet with a shorter delay overtakes.
     """
 
     distribution: Literal["normal", "exponential", "uniform", "pareto", "table"] = Field(
         description="normal: mean 3 standard deviations; exponential: mean = standard deviation; uniform: 0 … "
-        "amplitude; pareto: 1 - F(x) = (1 + x / a)^-3, a = 1.155 standard deviations, mean a / 2; table: of a file"
+        "amplitude; pareto: 1 - F(x) = (1 + x / a)^-3, a = 1.155 standard deviations, mean a / 2; table: from a file"
     )
-    order: Literal["kept", "broken"] = Field(default="kept", description="whether packets keep their order")
+    order: Literal["kept", "broken"] = Field(
+        default="kept", description="kept: packets stay in order; broken: they can overtake"
+    )
     standard_deviation: PositiveDuration | None = Field(
-        default=None, description="of the added delay (normal, exponential, pareto)"
+        default=None, description="standard deviation of the added delay (normal, exponential, pareto)"
     )
     table: Text | None = fixed(
-        None, description="a file with one added delay on each line, each as likely as any other: 3 ms"
+        None, description="a file with one added delay, such as 3 ms, per line, all equally likely"
     )
     amplitude: PositiveDuration | None = Field(default=None, description="largest added delay (uniform)")
     correlation_time: Duration | None = Field(
         default=None,
-        description="time in which the autocorrelation falls to 1/e; 0: independent values; needed where order is kept",
+        description="time in which the autocorrelation falls to 1/e; 0: independent values; required if order is kept",
     )
     interval: PositiveDuration = preset(PositiveDuration, "20 ms", description="time between changes")
     limit: PositiveDuration | None = Field(
-        default=None, description="largest added delay; default 6 standard deviations, or the amplitude"
+        default=None, description="largest added delay; default: 6 standard deviations, or the amplitude"
     )
     direction: Literal["forward", "reverse", "both"] = Field(
-        default="both", description="both: two independent series, each with the whole variation"
+        default="both", description="both: two independent series, each with the full variation"
     )
-    source: Text = fixed(
-        description="where distribution and amplitude come from: a publication, a measurement, a choice"
-    )
+    source: Text = fixed(description="origin of distribution and amplitude: a publication, a measurement, a choice")
 
     @model_validator(mode="after")
     def _scale(self) -> DelayVariation:
@@ -132,24 +132,24 @@ class DelayVariation(Section):
 
     @property
     def limit_us(self) -> int:
-        """0 where only a table says it."""
+        """The largest added delay, or 0 if only the table determines it."""
         scale = self.amplitude if self.distribution == "uniform" else 6 * (self.standard_deviation or 0)
         return self.limit if self.limit is not None else int(scale or 0)
 
 
 class HopSection(Section):
-    """A further hop in series with the bottleneck, with a queue of its own; never slower than the bottleneck."""
+    """An additional hop in series with the bottleneck, with its own queue; never slower than the bottleneck."""
 
-    rate: Rate = Field(description="at least the path's rate")
-    buffer: Buffer = preset(Buffer, "1 bdp", description="1 bdp = the hop's rate x rtt")
-    queue: AnyQueue = queue_field("of this hop")
+    rate: Rate = Field(description="rate, at least the path's")
+    buffer: Buffer = preset(Buffer, "1 bdp", description="buffer; 1 bdp = the hop's rate x rtt")
+    queue: AnyQueue = queue_field("this hop")
     place: Literal["before", "after"] = Field(
-        default="after", description="the bottleneck, for packets from sender to receiver"
+        default="after", description="before or after the bottleneck, in the forward direction"
     )
 
 
 def _complete(schema: dict[str, Any]) -> None:
-    """In the schema: a rate and one form of delay, unless another path gives what is missing."""
+    """Add to the schema: a rate and one form of delay are required, unless ``like`` provides them."""
     schema.pop("required")
     given = [{"required": [rate, delay]} for rate in ("rate", "link") for delay in ("rtt", "one_way_delay")]
     schema["anyOf"] = [*given, {"required": ["like"]}]
@@ -158,45 +158,49 @@ def _complete(schema: dict[str, Any]) -> None:
 
 
 class PathSection(Section):
-    """The path: a bottleneck hop (rate and buffer) and, apart from it, propagation delay towards every host."""
+    """The path: a bottleneck hop (rate and buffer) and, separately, propagation delay towards every host."""
 
     model_config = ConfigDict(json_schema_extra=_complete)
 
     like: Text | None = Field(
         default=None,
-        description="take every field not given here from another profile's path: a file, or a name such as paths/geo",
+        description="take fields that are not given from another profile's path: a file, or a name such as paths/geo",
     )
-    rate: Rate = Field(description="rate of the bottleneck, link-layer frames counted")
+    rate: Rate = Field(description="rate of the bottleneck, counting link-layer frames")
     link: LinkSection | None = Field(
-        default=None, description="instead of rate: the bottleneck carries bytes at the instants of a trace"
+        default=None, description="instead of rate: a bottleneck that carries bytes at the instants of a trace"
     )
-    reverse_rate: Rate | None = Field(default=None, description="rate of the way back; not limited by default")
-    reverse_link: LinkSection | None = Field(default=None, description="instead of reverse_rate: as link, the way back")
-    rtt: PositiveDuration | None = Field(default=None, description="round-trip propagation delay, half of it each way")
-    one_way_delay: OneWayDelay | None = Field(default=None, description="instead of rtt: each direction's delay")
+    reverse_rate: Rate | None = Field(default=None, description="rate of the reverse direction; default: unlimited")
+    reverse_link: LinkSection | None = Field(
+        default=None, description="instead of reverse_rate: like link, in the reverse direction"
+    )
+    rtt: PositiveDuration | None = Field(
+        default=None, description="round-trip propagation delay, half in each direction"
+    )
+    one_way_delay: OneWayDelay | None = Field(default=None, description="instead of rtt: the delay of each direction")
     buffer: Buffer = preset(
         Buffer,
         "1 bdp",
-        description="buffer of the bottleneck; 1 bdp = rate x rtt (unperturbed); exact in bytes; "
+        description="buffer of the bottleneck; 1 bdp = rate x rtt (unperturbed); exact to the byte; "
         "a packet is a full frame",
     )
     reverse_buffer: Buffer = preset(
         Buffer,
         "1 bdp",
-        description="buffer of the way back, where reverse_rate is set; 1 bdp = reverse_rate x rtt; "
-        "packets are counted, whatever their size",
+        description="reverse buffer, if reverse_rate is set; 1 bdp = reverse_rate x rtt; "
+        "packets count whatever their size",
     )
-    queue: AnyQueue = queue_field("of the bottleneck, forward")
-    reverse_queue: AnyQueue = queue_field("of the way back, where reverse_rate is set")
+    queue: AnyQueue = queue_field("the bottleneck, forward")
+    reverse_queue: AnyQueue = queue_field("reverse, if reverse_rate is set")
     policer: PolicerSection | None = Field(
-        default=None, description="drops what exceeds a rate and a burst before it comes to the queue, forward"
+        default=None, description="before the forward queue, drops what exceeds a rate and a burst"
     )
     ecn: bool = Field(
         default=False,
-        description="the queue marks instead of dropping where it can, and the hosts ask for it (net.ipv4.tcp_ecn=1)",
+        description="the queue marks packets instead of dropping if it can; hosts negotiate ECN (net.ipv4.tcp_ecn=1)",
     )
     hops: list[HopSection] = Field(
-        default_factory=list, max_length=8, description="further hops in series; the topology is then a chain"
+        default_factory=list, max_length=8, description="additional hops in series, which make the topology a chain"
     )
     mtu: int = Field(default=1500, ge=576, le=9000, description="bytes of an IP packet on every link")
     sender_interface: RateOrUnlimited = preset(
@@ -206,47 +210,45 @@ class PathSection(Section):
     )
     burst: Literal["frame", "none"] = Field(
         default="frame",
-        description="what a rate limit lets pass before its time after a pause: one frame, so that two leave at once; "
+        description="frame: after a pause, a rate limit passes two frames at once, one of them early; "
         "none: every frame is spaced, as on a wire (virtual time only)",
     )
     tick: PositiveDuration | None = Field(
         default=None,
-        description="delay lines release packets no more often than this while flows run, all that are due together, "
-        "as an emulator with a coarse clock does (Dummynet's 1 or 10 ms); not at all by default (virtual time only)",
+        description="while flows run, delay lines release due packets together, at this interval, like an emulator "
+        "with a coarse clock (Dummynet: 1 or 10 ms); default: each on time (virtual time only)",
     )
     delay_limit: int | None = Field(
         default=None,
         ge=1,
         le=10_000_000,
-        description="packets that the delay line towards each receiver has room for while flows run, as in a testbed "
-        "that left netem's limit at 1000; what finds no room is dropped. By default it has room for all",
+        description="capacity in packets of the delay line towards each receiver while flows run, as in a testbed "
+        "that left netem's limit at 1000; more packets are dropped. Default: no limit",
     )
     gso_max_segs: GsoSegments = Field(
         default=1,
-        description="most segments TCP puts into one packet (1: packet-exact); kernel: leave the kernel's default",
+        description="maximum segments per packet that TCP sends (1: packet-exact); kernel: the kernel's default",
     )
     loss: Ratio = preset(Ratio, "0 %", description="random loss after the bottleneck, forward")
     loss_burst: float | None = Field(
         default=None,
         ge=1,
         le=1000,
-        description="packets that the random loss takes in a row, on average (Gilbert's model); by default each packet "
-        "is lost or not whatever became of the one before",
+        description="mean number of packets lost in a row by random loss (Gilbert's model); default: losses are "
+        "independent",
     )
-    reverse_loss: Ratio = preset(Ratio, "0 %", description="random loss of the way back, behind its rate limit")
+    reverse_loss: Ratio = preset(Ratio, "0 %", description="random loss in the reverse direction, after its rate limit")
     reverse_loss_burst: float | None = Field(
-        default=None, ge=1, le=1000, description="as loss_burst, of the way back's random loss"
+        default=None, ge=1, le=1000, description="like loss_burst, for reverse_loss"
     )
     delay_variation: DelayVariation | None = Field(default=None, description="delay that varies during the run")
-    reorder: ReorderSection | None = Field(default=None, description="packets that overtake others, forward")
+    reorder: ReorderSection | None = Field(default=None, description="forward packets that overtake others")
     middlebox: MiddleboxSection | None = Field(default=None, description="a hop that changes or drops packets")
     schedule: list[StepSection] = Field(
-        default_factory=list, max_length=10_000, description="rates, delay and losses at given times"
+        default_factory=list, max_length=10_000, description="changes of rates, delay and losses at given times"
     )
-    trace: TraceSection | None = Field(
-        default=None, description="the same from a file; beside a schedule, what that does not say"
-    )
-    rate_variation: RateVariationSection | None = Field(default=None, description="rate drawn from the seed")
+    trace: TraceSection | None = Field(default=None, description="changes from a file, combined with those of schedule")
+    rate_variation: RateVariationSection | None = Field(default=None, description="a random rate, drawn from the seed")
     handover: HandoverSection | None = Field(default=None, description="satellite hand-overs")
 
     @model_validator(mode="before")
@@ -303,7 +305,8 @@ class PathSection(Section):
         return self
 
     def _check_rates(self) -> None:
-        """One thing says a rate: a link's trace, drawn rates, or steps, and these only where there is a rate."""
+        """Raise FieldError unless one source sets each rate: a link's trace, drawn rates, or steps, which need a rate
+        to change."""
         if self.link is not None and self.rate_variation is not None:
             raise FieldError("link and rate_variation are both given; give one", "rate_variation")
         others = {
@@ -318,7 +321,7 @@ class PathSection(Section):
 
     @property
     def no_reverse_steps(self) -> str | None:
-        """Why the rate of the way back cannot change at times; None where it can."""
+        """Why the reverse rate cannot change during the run; None if it can."""
         if self.reverse_link is not None:
             return "the way back's link says its rate"
         return "the way back has no rate that could change; give path.reverse_rate" if not self.reverse_rate else None
@@ -339,22 +342,22 @@ class PathSection(Section):
 
     @property
     def frame_bytes(self) -> int:
-        """Of a full frame on any link."""
+        """The size of a full frame on any link."""
         return frame_bytes(self.mtu)
 
     def bdp(self, rate_bits_per_second: int | None = None) -> Fraction:
-        """Bytes of the unperturbed path's rate, or of another one of it, x round trip."""
+        """Bandwidth-delay product in bytes of the unperturbed round trip and the path's rate, or another rate."""
         rate = self.rate if rate_bits_per_second is None else rate_bits_per_second
         return exact_bdp(rate, self.forward_delay_us + self.reverse_delay_us)
 
     @property
     def early_us(self) -> int:
-        """By how much a packet that overtakes comes early; 0 where none does."""
+        """How early an overtaking packet arrives, in microseconds; 0 if none overtakes."""
         return 0 if self.reorder is None else self.forward_delay_us
 
     @property
     def reverse_counts_packets(self) -> bool:
-        """Whether the limit of the way back's queue is of packets: as its fifo says, or as its buffer is written."""
+        """Whether the reverse queue's limit counts packets, as set by its fifo or by the unit of its buffer."""
         counts = getattr(self.reverse_queue, "counts", None)
         return self.reverse_queue.kind == "fifo" and (counts or self.reverse_buffer.unit) == "packets"
 

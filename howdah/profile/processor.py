@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``processor:`` of the senders or the receivers: what a host's processor needs for what arrives, and named models."""
+"""``processor:`` of senders or receivers: the time that a host needs for arriving packets, and named models of it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pydantic import Field
 from howdah.profile.field import Nanoseconds, ShortSection
 from howdah.search import SEARCHES
 
-NONE: Final = "none"  # as fast as the engine's
+NONE: Final = "none"  # no model: as fast as the engine's machine
 _NO_LIMIT = 10_000_000
 
 
 @dataclass(frozen=True)
 class Constant:
-    """``field`` of the section, what a profile would say, what it is in the plan, and where it comes from."""
+    """A model's constant: its field, its value as written in a profile and as in the plan, and its source."""
 
     field: str
     written: str | int
-    value: Any  # nanoseconds, packets or a name
+    value: Any  # in nanoseconds or packets, or a name
     source: str
 
 
@@ -55,46 +55,47 @@ MODELS: dict[str, tuple[Constant, ...]] = {
 
 
 class ProcessorSection(ShortSection):
-    """What a host's processor needs for what arrives. A name alone, such as `processor: of-2007`, is the model."""
+    """A host's processor time for arriving packets. A name alone, such as `processor: of-2007`, is the model."""
 
     short: ClassVar[str] = "model"
 
     model: Literal["none", "of-2007"] = Field(
         default=NONE,
-        description="constants of what the profile leaves open ([processor.md](processor.md)); none: the host is as "
-        "fast as the engine's machine",
+        description="default values of the other fields ([processor.md](processor.md)); none: the host is as fast as "
+        "the engine's machine",
     )
     packet: Nanoseconds | None = Field(
         default=None,
-        description="time for each TCP segment that arrives",
+        description="time per arriving TCP segment",
         json_schema_extra={"x-default": "the model's"},
     )
     ack: Nanoseconds | None = Field(
         default=None,
-        description="further time for each that carries no data",
+        description="additional time per arriving segment without data",
         json_schema_extra={"x-default": "the model's"},
     )
     searched: Nanoseconds | None = Field(
         default=None,
-        description="further time for each packet that is passed in a search of TCP's queues",
+        description="additional time per packet visited in a search of TCP's queues",
         json_schema_extra={"x-default": "the model's"},
     )
     search: Literal["nothing", "each-block", "one-pass"] | None = Field(
         default=None,
-        description="what is searched: nothing, as today; for each block of a SACK all packets from the first that is "
-        "not acknowledged (Linux before 2.6.15); all blocks in one pass, from the last place if only the first grew",
+        description="what an ACK searches: nothing, as today; each-block: per SACK block, all packets from the first "
+        "unacknowledged one (Linux before 2.6.15); one-pass: once for all blocks, from the last position if only the "
+        "first block grew",
         json_schema_extra={"x-default": "the model's"},
     )
     queue: int | None = Field(
         default=None,
         ge=1,
         le=_NO_LIMIT,
-        description="segments that may wait; what arrives then is dropped",
+        description="maximum waiting segments; further ones are dropped",
         json_schema_extra={"x-default": "the model's"},
     )
 
     def constants(self) -> dict[str, Constant]:
-        """Every constant by field; its source is "the profile" where the profile gives it."""
+        """Every constant, by field. Its source is "the profile" if the profile sets it."""
         asked = {each.field: getattr(self, each.field) for each in MODELS[self.model]}
         return {
             each.field: each if own is None else replace(each, value=own, source="the profile")
@@ -103,6 +104,6 @@ class ProcessorSection(ShortSection):
 
     @property
     def is_there(self) -> bool:
-        """Whether anything has to wait for it."""
+        """Whether packets ever wait for the processor."""
         values = {name: constant.value for name, constant in self.constants().items()}
         return bool(values["packet"] or values["ack"] or (values["searched"] and values["search"] != SEARCHES[0]))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profile that has been read and checked, and the cells it expands to.
+"""A profile that has been read and checked, and the runs (cells) it expands to.
 
-Each point of a sweep is made when it is asked for. Some points are chosen: they are checked at once, kept, and stand
-for the others where something is asked of the whole sweep. Of a sweep of very many runs they have, of each axis, each
-of its values once; of any other they are all points."""
+Points of a sweep are made on demand. The *chosen* points are checked at once and kept; they represent the others in
+questions about the whole sweep. In a sweep of very many runs they include each value of each axis once; in any other
+they are all points.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ from howdah.profile.written import written_path
 class Cell:
     """One run: one point of the sweep and one repetition.
 
-    ``run`` is unique in the profile and fit for a file name; ``axes`` holds the swept fields' values as written;
-    ``algorithms`` resolves every algorithm name the scenario uses; paths in the scenario are relative to ``directory``.
+    ``run`` is unique in the profile and usable as a file name. ``axes`` are the swept fields' values as written.
+    ``algorithms`` resolves every algorithm name of the scenario. Paths in the scenario are relative to ``directory``.
     """
 
     profile: str
@@ -50,20 +51,20 @@ class Cell:
     document: Document = dataclasses.field(repr=False, compare=False)
 
     def place(self, *path: str | int) -> str:
-        """Where the profile says this: ``profiles/quick.yaml:12``."""
+        """The place of a value in the profile: ``profiles/quick.yaml:12``."""
         return self.document.place(path)
 
     def absolute(self, path: str, *place: str | int) -> Path:
-        """The path that the profile has at ``place``, made absolute; written_path says where relative ones start.
+        """The path written at ``place``, made absolute; ``written_path`` defines where relative paths start.
 
-        Raises ProfileError for what can be no path.
+        Raises ProfileError for an impossible path.
         """
         return written_path(self.directory, path, self.place(*place)).resolve()
 
     def parameter_places(self) -> dict[str, str]:
-        """``module.parameter`` to its place (``profiles/mine.yaml:12``), for every parameter of the algorithms.
+        """The place (``profiles/mine.yaml:12``) of every parameter of the algorithms, by ``module.parameter``.
 
-        A parameter that the table of algorithms brings has the place where its algorithm was chosen.
+        A parameter from the table of known algorithms has the place that chose its algorithm.
         """
         return {
             f"{algorithm.module}.{parameter}": self._place_of(name, parameter)
@@ -78,7 +79,7 @@ class Cell:
                 return self.place("algorithms", name, "parameters", parameter)
             if section.like is None:
                 break
-            # Only an algorithm declared before can be meant, so that this comes to an end.
+            # like can only name an earlier algorithm, so this ends.
             name = section.like
             section = self.scenario.algorithms.get(name)
         chosen = [index for index, flow in enumerate(self.scenario.flows) if flow.algorithm == name]
@@ -87,7 +88,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PointScenario:
-    """One point of the sweep, checked."""
+    """A checked point of the sweep."""
 
     slug: str
     axes: dict[str, Scalar]
@@ -97,16 +98,16 @@ class PointScenario:
 
 
 def run_name(slug: str, repetition: int) -> str:
-    """The name of a run, by the name of its point."""
+    """The name of a run: its point's slug and its repetition."""
     return f"{slug}-r{repetition}"
 
 
 @dataclass(frozen=True)
 class Profile:
-    """``text`` is the profile with overrides applied (as it was written if there are none); ``points`` are its sweep
-    and what is made beside it. ``is_quick``: only what ``quick`` leaves of it. ``axes`` are the swept fields with all
-    their values, also those left out now. ``grid`` is what ``unknown`` leaves open; its points follow those of the
-    controls where ``with_unknowns``.
+    """A profile and its sweep. ``text`` has overrides applied; without any, it is the file's text. ``points`` are the
+    sweep and its additional points. ``is_quick``: only the part that ``quick`` keeps. ``axes`` are the swept fields
+    with all their values, also those left out now. ``grid`` is the grid of unknowns; its points follow those of the
+    controls if ``with_unknowns``.
     """
 
     path: Path
@@ -134,7 +135,7 @@ class Profile:
 
     @property
     def repetitions(self) -> int:
-        """Of each point of the sweep: those of the profile, or fewer of them that ``quick`` leaves."""
+        """Repetitions of each point of the sweep, possibly reduced by ``quick``."""
         return self.points.repetitions[0]
 
     @property
@@ -142,7 +143,7 @@ class Profile:
         return self.points[0].scenario.keep
 
     def cells(self) -> Cells:
-        """Every run, each made when it is asked for."""
+        """Every run, each made on demand."""
         return Cells(self)
 
     def cell(self, point: PointScenario, repetition: int) -> Cell:
@@ -159,7 +160,7 @@ class Profile:
 
 
 def to_yaml(data: object) -> str:
-    """A profile's data as YAML that reads back to the same data (without comments)."""
+    """A profile's data as YAML that reads back to the same data, without comments."""
     yaml = YAML(typ="safe")
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
@@ -180,21 +181,20 @@ Check = Callable[[Sequence[Any]], list[PointScenario]]
 
 
 class SweepPart(Computed[PointScenario]):
-    """Points of a sweep: those of the profile, of a control, of a point of the grid, or the cross-check.
+    """Points of one part of a sweep: the profile's own, a control's, a grid point's, or the cross-check.
 
-    The chosen ones, all if ``whole``, are checked at once, the others when they are asked for. ``fewer`` is how many of
-    the profile's repetitions they have, from the first on. Raises ProfileError, later where it is asked for a point
-    that is wrong.
+    The chosen points (all, if ``whole``) are checked at once, the others on demand. ``fewer``, if given, is
+    the number of repetitions, instead of the profile's. Raises ProfileError for an invalid point, at once or on demand.
     """
 
     def __init__(
         self, points: Sequence[Point | PointScenario], check: Check, fewer: int | None, *, whole: bool
     ) -> None:
         self._points, self._check, self.fewer = points, check, fewer
-        #: for each axis the points that have each of its values, and of all other axes the first
+        #: for each axis, the points with each of its values and the first value of all other axes
         self.lines = points.lines() if isinstance(points, Points) else []
         places = range(len(points)) if whole else sorted({0, *itertools.chain(*self.lines)}) if points else []
-        #: the chosen points by their places
+        #: the chosen points by their indices
         self.chosen: dict[int, PointScenario] = dict(zip(places, check([points[at] for at in places]), strict=True))
 
     def __len__(self) -> int:
@@ -205,17 +205,17 @@ class SweepPart(Computed[PointScenario]):
         return known if known is not None else self._check([self._points[index]])[0]
 
     def unchecked(self, index: int) -> Point | PointScenario:
-        """Of a point that may be wrong: its name and its place on the axes."""
+        """The point's name and axes, without checking the point."""
         return self._points[index]
 
 
 class Sweep(Computed[PointScenario]):
-    """The points of the profile, then those of its controls, of its grid, and of its cross-check."""
+    """The points of the profile, then those of its controls, its grid, and its cross-check."""
 
     def __init__(self, parts: Sequence[SweepPart], *, whole: bool) -> None:
         self.parts, self.whole = list(parts), whole
         first = next(iter(self.parts[0].chosen.values()))
-        self.repetitions = [part.fewer or first.scenario.repetitions for part in self.parts]  # of each part
+        self.repetitions = [part.fewer or first.scenario.repetitions for part in self.parts]  # for each part
         self._ends = list(itertools.accumulate(len(part) for part in self.parts))
 
     def __len__(self) -> int:
@@ -230,13 +230,13 @@ class Sweep(Computed[PointScenario]):
         return self.parts[number].unchecked(place)
 
     def _find(self, index: int) -> tuple[int, int]:
-        """The part a point is of, and its place there."""
+        """The number of the part that has the point, and the point's index in it."""
         number = bisect_right(self._ends, index)
         return number, index - (self._ends[number - 1] if number else 0)
 
 
 class Cells(Computed[Cell]):
-    """The runs of a profile. Those of one point follow each other."""
+    """The runs of a profile. Repetitions of a point are adjacent."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile, self.sweep = profile, profile.points
@@ -253,24 +253,24 @@ class Cells(Computed[Cell]):
         return self._profile.cell(self.sweep[point], repetition)
 
     def name(self, index: int) -> tuple[str, dict[str, Scalar]]:
-        """The name of a run and its place on the axes, though its point may be wrong."""
+        """The name of a run and its axes, without checking its point."""
         point, repetition = self._find(index)
         found = self.sweep.unchecked(point)
         return run_name(found.slug, repetition), found.axes
 
     def _find(self, index: int) -> tuple[int, int]:
-        """The point of a run, and its repetition."""
+        """The index of the run's point in the sweep, and its repetition."""
         number = bisect_right(self._ends, index)
         point, repetition = divmod(index - (self._ends[number - 1] if number else 0), self.sizes[number][1])
         return self._begins[number] + point, repetition
 
     def first_of(self, part: int, point: int) -> int:
-        """The place of the first repetition of a point of a part."""
+        """The index of the first repetition of a part's point."""
         return (self._ends[part - 1] if part else 0) + point * self.sizes[part][1]
 
     @property
     def chosen(self) -> Sequence[int]:
-        """Places of the runs that stand for all: all of them, or the first repetitions of the chosen points."""
+        """Indices of the runs that represent all: every run, or the first repetition of each chosen point."""
         if self.sweep.whole:
             return range(len(self))
         parts = enumerate(self.sweep.parts)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues that a hop can have, each with the parameters of its own: ``queue: red``, or ``{kind: red, burst: 20}``.
+"""Queues of a hop, each with its own parameters: ``queue: red``, or ``{kind: red, burst: 20}``.
 
-The sections are made from the classes of howdah/linux/netlink/discipline, where a kind is described once.
+The sections are generated from the classes of howdah/linux/netlink/discipline, the only definition of each kind.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from pydantic import BeforeValidator, Field, TypeAdapter, create_model, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, create_model, model_validator
 
 from howdah.linux.netlink.discipline import host_queues, queues
 from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue, HostQueue, Parameters
@@ -17,13 +18,13 @@ from howdah.profile.field import Buffer, FieldError, PositiveDuration, Ratio, Se
 
 TAG = "kind"
 _QUANTITIES: dict[str, Any] = {"duration": PositiveDuration, "buffer": Buffer, "share": Ratio}
-_LITERAL: Any = Literal  # made at run time, as the union is
+_LITERAL: Any = Literal  # built at run time, like the union
 _UNION: Any = Union
-_DESCRIPTION = "queue discipline, or a mapping of its kind and parameters: fifo drops at the tail"
+_DESCRIPTION = "a queue discipline, or a mapping of its kind and parameters; fifo drops at the tail"
 
 
 class _Kind(Section):
-    """A queue and its parameters."""
+    """A queue discipline and its parameters."""
 
     kind: str
 
@@ -43,7 +44,7 @@ class _Kind(Section):
 
 
 class QueueSection(_Kind):
-    """That of a hop."""
+    """The queue of a hop."""
 
     @property
     def discipline(self) -> type[HopQueue]:
@@ -55,7 +56,7 @@ class QueueSection(_Kind):
 
 
 class HostQueueSection(_Kind):
-    """That of a sender's interface."""
+    """The queue of a sender's interface."""
 
     @property
     def discipline(self) -> type[HostQueue]:
@@ -67,7 +68,7 @@ class HostQueueSection(_Kind):
 
 
 def _field(field: dataclasses.Field[Any]) -> tuple[Any, Any]:
-    """Type and pydantic's field of a parameter."""
+    """The type and pydantic field of a parameter."""
     said = field.metadata
     default = said["default"]
     extra: dict[str, Any] = {}
@@ -96,11 +97,13 @@ SECTIONS = {name: _section(kind, name, kind.asked, QueueSection) for name, kind 
 HOST_SECTIONS = {
     name: _section(kind, name, kind.asked_of_host, HostQueueSection) for name, kind in host_queues().items()
 }
-# Found by name where one is unpickled.
+# Unpickling finds a class by its name in the module.
 globals().update({section.__name__: section for section in (*SECTIONS.values(), *HOST_SECTIONS.values())})
 
 
 def _from_kind(value: Any) -> Any:
+    if isinstance(value, dict) and TAG not in value:
+        refuse_nested(value, "")
     return value if isinstance(value, dict | _Kind) else {TAG: value}
 
 
@@ -126,20 +129,41 @@ def host_queue_field() -> Any:
     return Field(
         default_factory=lambda: HOST_SECTIONS["fifo"](kind="fifo"),
         description="queue discipline of each sender's interface while flows run, or a mapping of its kind and "
-        "parameters: fifo never drops",
+        "parameters; fifo never drops",
         json_schema_extra={"x-default": "fifo"},
     )
 
 
 def refuse_flat(path: Any) -> Any:
-    """The data of a path, which does not have parameters of a queue beside the queue. Raises FieldError."""
-    flat = [name for name in SECTIONS if isinstance(path, dict) and name in path]
+    """Return the data of a path. Raise FieldError if it has queue parameters beside ``queue`` instead of in it."""
+    if isinstance(path, dict):
+        refuse_nested(path, "path.queue: ")
+    return path
+
+
+def refuse_nested(section: dict[Any, Any], field: str) -> None:
+    """Raise FieldError if a queue's parameters are below its name; the message shows the right form after ``field``."""
+    flat = [name for name in SECTIONS if name in section]
     if not flat:
-        return path
-    written = [", ".join([f"{TAG}: {name}", *_pairs(path[name])]) for name in flat]
-    forms = " or ".join(f"path.queue: {{{each}}}" for each in written)
-    raise FieldError(f"the parameters of a queue stand beside its kind; write {forms}", flat[0])
+        return
+    forms = [_form(name, section[name]) for name in flat]
+    written = " or ".join(f"{field}{{{each}}}" for each, _ in forms)
+    refused = "".join(dict.fromkeys(f"; {each}" for _, all_refused in forms for each in all_refused))
+    raise FieldError(f"the parameters of a queue stand beside its kind; write {written}{refused}", flat[0])
 
 
-def _pairs(parameters: Any) -> list[str]:
-    return [f"{name}: {value}" for name, value in parameters.items()] if isinstance(parameters, dict) else []
+def _form(kind: str, parameters: Any) -> tuple[str, list[str]]:
+    """Return kind and parameters as a profile has them, without those that the queue refuses, and a reason for each of
+    these."""
+    pairs, refused = [f"{TAG}: {kind}"], []
+    for name, value in parameters.items() if isinstance(parameters, dict) else ():
+        try:
+            SECTIONS[kind].model_validate({TAG: kind, name: value})
+        except ValidationError as error:
+            first = error.errors()[0]
+            expected = str(first.get("ctx", {}).get("expected", "")).replace("'", "")
+            unknown = f"{kind} has no {name}" if first["type"] == "extra_forbidden" else f"{name} cannot be {value!r}"
+            refused.append(f"{name} is {expected}" if expected else unknown)
+        else:
+            pairs.append(f"{name}: {json.dumps(value) if isinstance(value, bool) else value}")
+    return ", ".join(pairs), refused

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A built module (.ko) as a file: whether a kernel of this machine can load it, and the congestion controls in it.
+"""Inspect a built module (.ko): whether a kernel of this machine can load it, and which congestion controls it
+registers.
 
-Their names are read from the struct tcp_congestion_ops. In each kernel since 3.x the struct's ``char name[16]`` stands
-just before its ``struct module *owner``, for which the file has a relocation to ``__this_module``: the sixteen bytes
-before such a one in the module's data are a name.
+Their names are read from the struct tcp_congestion_ops. In every kernel since 3.x, the struct's ``char name[16]``
+directly precedes its ``struct module *owner``, for which the file has a relocation to ``__this_module``. So the sixteen
+bytes before such a relocation in the module's data are a name.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ _RELOCATION = struct.Struct("<QQq")
 _RELA = 4
 _THIS_MODULE = b"__this_module"
 _RELOCATABLE = 1
-_NO_BITS = 8  # a section of which the file has nothing
+_NO_BITS = 8  # SHT_NOBITS: the section has no bytes in the file
 _HEADER_BYTES = 64
 _MACHINES = {3: "i386", 8: "mips", 21: "ppc64", 22: "s390x", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 
 
 def defect(file: Path) -> str | None:
-    """Why no kernel of this machine loads the file, whatever its version: the text follows the file's name.
+    """Why no kernel of this machine, of any version, can load the file: a text that continues the file's name.
 
-    None where nothing is known against it. Raises OSError where it cannot be read.
+    None if no reason is known. Raises OSError if the file cannot be read.
     """
     content = file.read_bytes()
     if not content.startswith(_ELF_64[:4]):
@@ -54,7 +55,8 @@ def defect(file: Path) -> str | None:
 
 
 def registered_by(file: Path) -> list[str]:
-    """Empty for what is no such file. A name without its final zero is longer than the kernel takes."""
+    """Names of the congestion controls that a module registers; empty for any other file. A name without a final
+    zero is too long for the kernel."""
     try:
         content = file.read_bytes()
         return list(dict.fromkeys(_names(content))) if content.startswith(_ELF_64) else []
@@ -87,7 +89,7 @@ def _sections(content: bytes) -> list[tuple[int, ...]]:
 
 
 def _section_names(content: bytes, sections: list[tuple[int, ...]]) -> int:
-    """Where the strings begin that name the sections."""
+    """The offset of the string table that holds the sections' names."""
     (number,) = struct.unpack_from("<H", content, 62)
     return sections[int(number)][4]
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profile format's JSON Schema and reference page, made from the models; ``--check`` says whether they are current.
+"""Generate the profile format's JSON Schema and reference page from the models; ``--check`` reports whether they are
+current.
 
 ``python -m howdah.profile.reference [--check] [docs]``
 """
@@ -58,7 +59,7 @@ duration: 10 s
 
 
 def page() -> str:
-    """The reference page, Markdown."""
+    """The reference page, as Markdown."""
     lines = [*_INTRODUCTION.splitlines(), "", "| quantity | |", "|---|---|"]
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
     lines += ["", *_Sections().lines(), *_NAMES.splitlines(), ""]
@@ -80,14 +81,14 @@ A `modules` entry takes the place of what is named here: with `tcp_cubic.c`, `cu
 `howdah list receivers` names the [receivers](receivers.md).
 """
 _HEADER = ["| field | value | default | meaning |", "|---|---|---|---|"]
-_SMALL = 12  # the most fields of a section that is told in the table of the one that has it
-_SHORT = 520  # the most characters of its text, and of its fields where these are told in its row
-_PLACES = 4  # the most places of a section that its title has
-_ALIKE = 3  # the fewest rows of another section that are worth a reference
+_SMALL = 12  # largest number of fields of a section that is described in its parent's table
+_SHORT = 520  # largest number of characters of its text, and of its fields if they share its row
+_PLACES = 4  # largest number of places that a section's title lists
+_ALIKE = 3  # smallest number of equal rows that are replaced by a reference
 
 
 class _Sections:
-    """What the page says of each section of a profile, each once."""
+    """The page's text on each section of a profile. Each section is described once."""
 
     def __init__(self) -> None:
         _, self._definitions = raw_schema()
@@ -96,7 +97,7 @@ class _Sections:
         for path, model in _places(Scenario, ""):
             self._places.setdefault(model, []).append(path)
             self._models[path] = model
-        self._told: list[tuple[str, set[str]]] = []
+        self._described: list[tuple[str, set[str]]] = []
 
     def lines(self) -> list[str]:
         lines = ["## The profile", *_HEADER, *self._rows(Scenario, ""), ""]
@@ -110,13 +111,14 @@ class _Sections:
             elif paths[0] and not self._is_small(model) and not self._is_in_its_parent(model):
                 shortest = sorted(paths, key=len)[: len(paths) if len(paths) <= _PLACES else 2]
                 lines += [f"## {', '.join(f'`{path}`' for path in shortest)}", _text(model), ""]
-                same, rows = self._unlike(paths[0], self._rows(model, ""))
+                same, rows = self._split_shared_rows(paths[0], self._rows(model, ""))
                 lines += [same, ""] if same else []
                 lines += [*_HEADER, *rows, ""] if rows else []
         return lines
 
     def _is_small(self, model: type[BaseModel]) -> bool:
-        """Whether a section has few fields below one other, and its fields are plain or small as well."""
+        """Whether a section is described within another: it has few fields, one parent, and only plain fields or small
+        sections."""
         places = self._places[model]
         return (
             len({path.rpartition(".")[0] for path in places}) == 1
@@ -126,7 +128,7 @@ class _Sections:
         )
 
     def _is_in_its_parent(self, model: type[BaseModel]) -> bool:
-        """Whether the section that has this one has each of its fields as well."""
+        """Whether the section's parent has all of its fields too."""
         outer = [path.removesuffix(".<name>").rpartition(".")[0] for path in self._places[model]]
         parents = {self._models[path] for path in outer}
         return len(parents) == 1 and self._plain(model) <= self._plain(parents.pop())
@@ -149,18 +151,18 @@ class _Sections:
                 further = f"Its fields are those of `{first[inner]}`."
             elif inner is not None and self._is_small(inner):
                 first[inner] = f"{prefix}{name}"
-                further, told = _further(inner), self._rows(inner, f"{prefix}{name}{suffix}.")
-            short = "<br>".join(["", *map(_in_words, told)])
+                further, told = _additional_text(inner), self._rows(inner, f"{prefix}{name}{suffix}.")
+            short = "<br>".join(["", *map(_inlined_row, told)])
             if told and len(further + short) <= _SHORT:
                 further, told = further + short, []
             rows += [_row(f"{prefix}{name}", info, schema, further), *told]
         return rows
 
-    def _unlike(self, path: str, rows: list[str]) -> tuple[str, list[str]]:
-        """A sentence on those rows that another section has, too, or none; and the others."""
-        found = [(there, [row for row in rows if row in told]) for there, told in self._told]
+    def _split_shared_rows(self, path: str, rows: list[str]) -> tuple[str, list[str]]:
+        """A sentence that refers to another section for the rows they share, or an empty text; and the other rows."""
+        found = [(there, [row for row in rows if row in told]) for there, told in self._described]
         place, same = max(found, key=_number, default=("", []))
-        self._told.append((path, set(rows)))
+        self._described.append((path, set(rows)))
         if len(same) < _ALIKE:
             return "", rows
         others = [row for row in rows if row not in same]
@@ -168,7 +170,7 @@ class _Sections:
         return f"As in `{place}`: {names}.", others
 
     def _choice(self, title: str) -> list[str]:
-        """The kinds of a queue, and their parameters; a parameter that several kinds have is one row."""
+        """The kinds of a queue and their parameters; kinds that share a parameter share a row."""
         kinds: dict[str, list[str]] = {}
         texts = []
         for model, paths in self._places.items():
@@ -203,7 +205,7 @@ def _places(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseM
 
 
 def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
-    """How a field's members are written, and the section that each of them is."""
+    """The suffix that a field's members have in a name, and their section, if they are sections."""
     shape, inner = shape_of(info.annotation)
     suffix = ""
     if shape in ("list", "mapping"):
@@ -212,8 +214,9 @@ def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
     return suffix, inner if shape == "section" else None
 
 
-def _further(model: type[BaseModel]) -> str:
-    """What a section's text says beyond the meaning of its field: of a line, what follows the first sentence."""
+def _additional_text(model: type[BaseModel]) -> str:
+    """The part of a section's text to add to its field's meaning: all of it, or, of a single line, what follows the
+    first sentence."""
     text = _text(model)
     return " ".join(text.split()) if "\n" in text else text.partition(". ")[2]
 
@@ -228,9 +231,8 @@ def _row(name: str, info: Any, schema: dict[str, Any], further: str = "") -> str
     return f"| `{name}` | {_value(schema)}{fixed} | {_default(info)} | {meaning} |"
 
 
-def _in_words(row: str) -> str:
-    """A field in the row of the section that has it, on a line of its own: its name, what it takes, its default and its
-    meaning."""
+def _inlined_row(row: str) -> str:
+    """A table row as one line of text, to go into its parent's row: name, value, default and meaning."""
     name, value, default, meaning = (cell.strip() for cell in row.removeprefix("| ").removesuffix(" |").split(" | "))
     otherwise = "required" if "**" in default else default and f"by default {default}"
     takes = "; ".join(filter(None, [value, otherwise]))
@@ -248,7 +250,7 @@ def _default(info: Any) -> str:
 
 
 def _several(words: str) -> str:
-    """More than one: of a choice, ``value, or list of values``, each is one."""
+    """The plural of a value's description. A choice such as ``value, or list of values`` stays as it is."""
     if "," in words:
         return words
     first, space, rest = words.partition(" with ")
@@ -259,7 +261,7 @@ _WORDS = {"boolean": "true or false", "string": "text", "number": "number", "int
 
 
 def _value(schema: dict[str, Any]) -> str:
-    """What a field takes, in words. A quantity's own schema carries its description."""
+    """The values that a field accepts, in words. A quantity's schema has its own description."""
     if "x-value" in schema:
         return str(schema["x-value"])
     if "$ref" in schema:

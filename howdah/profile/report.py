@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From pydantic's findings to one ProfileError: the place, what was expected, and the nearest valid name.
+"""Turn pydantic's findings into one ProfileError: the place, what was expected, and the nearest valid name.
 
-What to do about a field or a value that does not exist follows from the fields of its place, or where the field lives.
+The hint for an unknown field or value follows from the fields at its place, or from where the field exists.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import shape_of
 from howdah.profile.unsayable import section_name, unsayable
 
-_RENAMED = {"lab": "machines"}  # sections that had another name
-# Names that other tools have for a field.
+_RENAMED = {"lab": "machines"}  # former names of sections
+# Names of fields in other tools.
 _CALLED = {
     "bandwidth": "rate",
     "bw": "rate",
@@ -37,16 +37,17 @@ _CALLED = {
     "queue_length": "buffer",
     "queue_size": "buffer",
 }
-SURE = 0.8  # of their letters: the same name, mistyped
+SURE = 0.8  # similarity from which a name counts as a typing error
 _LIKELY = 0.65
 _MOST_HOMES = 3
 
 
-def of_field(name: str, value: Any, section: Path_, known: list[str], root: type[BaseModel]) -> str:
-    """The hint for a field that its section does not have; ``known`` are those that it has, ``root`` is what was read.
+def hint_for_field(name: str, value: Any, section: Path_, known: list[str], root: type[BaseModel]) -> str:
+    """The hint for a field that its section does not have. ``known`` are the section's fields; ``root`` is the model
+    that was read.
 
-    A name that is a word of one field's name stands for that field. A name that another section has says more than
-    one that is spelled a little like it.
+    A name that is a word of exactly one field's name is taken for that field. A field of that name in another section
+    is a better hint than a field with a similar spelling.
     """
     close = (_RENAMED.get(name) if not section else None) or nearest(name, known, SURE)
     close = close or (_CALLED[name.lower()] if _CALLED.get(name.lower()) in known else None)
@@ -55,7 +56,7 @@ def of_field(name: str, value: Any, section: Path_, known: list[str], root: type
         if lacking is not None:
             return lacking.hint()
         words = [each for each in known if name.lower() in each.split("_")]
-        homes = [] if len(words) == 1 else _homes(root, name, section)
+        homes = [] if len(words) == 1 else _sections_with(root, name, section)
         close = words[0] if len(words) == 1 else None
         if not section and homes and len(homes[0]) == 1 and isinstance(homes[0][0], str):
             close = f"{homes[0][0]}.{name}"
@@ -65,8 +66,8 @@ def of_field(name: str, value: Any, section: Path_, known: list[str], root: type
     return f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
 
 
-def of_value(value: Any, path: Path_) -> str | None:
-    """The hint for a value that its field does not take, where it is known what was meant."""
+def hint_for_value(value: Any, path: Path_) -> str | None:
+    """The hint for a value that its field does not accept, if the intention is known."""
     name = str(path[-1]) if path else ""
     if isinstance(value, list):
         if name == "path":
@@ -85,10 +86,11 @@ def _listed(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _homes(root: type[BaseModel], name: str, section: Path_) -> list[Path_]:
-    """Sections that have a field of that name: those beside ``section`` first, then the highest.
+def _sections_with(root: type[BaseModel], name: str, section: Path_) -> list[Path_]:
+    """Paths of the sections that have a field of that name: first those in the same top-level section, then the least
+    deep.
 
-    Position 0 stands for every member. Of a kind of section that stands in several places, one is named.
+    Position 0 means every list member. A kind of section that occurs in several places is listed once.
     """
     found: dict[type[BaseModel], Path_] = {}
     for path, model in sorted(_sections(root, ()), key=lambda each: (each[0][:1] != section[:1], len(each[0]))):
@@ -110,7 +112,7 @@ def _sections(model: type[BaseModel], path: Path_) -> Iterator[tuple[Path_, type
 
 
 _MOST_SHOWN = 6
-_ORDER = {"extra_forbidden": 0, "missing": 2}  # all others between
+_ORDER = {"extra_forbidden": 0, "missing": 2}  # all other findings: 1
 _PLAIN_TYPES = {
     "string_type": "a text",
     "int_type": "a whole number",
@@ -121,7 +123,7 @@ _PLAIN_TYPES = {
     "model_type": "a mapping of fields",
     "model_attributes_type": "a mapping of fields",
 }
-# What a person reads in the place of a pattern.
+# Descriptions of patterns for messages.
 _FORMS = {
     BUFFER_TRIPLE: "LEAST INITIAL LARGEST in bytes, such as 4096 131072 6291456, or fixed",
     EXPERIMENT_NAME: "of a name: lower-case letters, digits, '-', '_' and '.', such as my-path",
@@ -135,13 +137,13 @@ def profile_error(
     model: type[BaseModel] = Scenario,
     beside: tuple[str, ...] = (),
 ) -> ProfileError:
-    """Describe every finding; unknown names come first because other findings often follow from them.
+    """Describe the findings; unknown names come first because they often cause the others.
 
-    ``model`` is what was read; ``beside`` are names at the top that others read.
+    ``model`` is the model that was read; ``beside`` are top-level names that other models read.
     """
     known = _Known(model, beside)
     items = sorted(error.errors(include_url=False), key=lambda item: _ORDER.get(item["type"], 1))
-    # Only these: finding a near name for each of thousands takes seconds.
+    # Describe only a few: searching the nearest name for thousands takes seconds.
     findings = [_describe(item, document, chosen, known) for item in items[:_MOST_SHOWN]]
     where, what, hint = findings[0]
     notes = [hint] if hint else []
@@ -153,13 +155,13 @@ def profile_error(
 
 @dataclass(frozen=True)
 class _Known:
-    """Where names are looked up."""
+    """The model and names to search for a nearest name."""
 
     model: type[BaseModel]
     beside: tuple[str, ...]
 
     def kinds(self, path: Path_) -> list[str]:
-        """Of the choice at that place."""
+        """The kinds of the choice at that place."""
         shape, inner = shape_of(_annotation_at(self.model, path))
         return list(inner) if shape == "choice" else []
 
@@ -168,9 +170,9 @@ class _Known:
 
 
 def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _Known) -> tuple[str, str, str | None]:
-    """Place, what is wrong, and a hint."""
+    """The place, what is wrong, and a hint."""
     told: Path_ = tuple(item["loc"])
-    path = _untagged(names.model, told)
+    path = _without_kinds(names.model, told)
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
     cause = context.get("error")
     if isinstance(cause, FieldError):
@@ -180,7 +182,7 @@ def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _K
     if kind == "extra_forbidden":
         known, parent = names.at(told[:-1]), dotted(path[:-1])
         what = f"there is no field {str(path[-1])!r}" + (f" in {parent}" if parent else "")
-        return where, what, of_field(str(path[-1]), value, path[:-1], known, names.model)
+        return where, what, hint_for_field(str(path[-1]), value, path[:-1], known, names.model)
     if kind == "missing":
         parent = dotted(path[:-1])
         return where, f"the field {str(path[-1])!r} is missing" + (f" in {parent}" if parent else ""), None
@@ -192,17 +194,17 @@ def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _K
     if kind == "literal_error":
         expected = str(context["expected"]).replace("'", "")
         near = nearest(str(value), expected.replace(" or ", ", ").split(", ")) if isinstance(value, str) else None
-        hint = of_value(value, path) or (f"did you mean {near}?" if near else None)
+        hint = hint_for_value(value, path) or (f"did you mean {near}?" if near else None)
         return where, f"{name}: expected {expected}, not {_shown(value)}", hint
     if cause is not None:
-        return where, f"{name}: {cause}" if name else str(cause), of_value(value, path)
+        return where, f"{name}: {cause}" if name else str(cause), hint_for_value(value, path)
     if kind in _PLAIN_TYPES:
         fields = names.at(told)
         hint = f"its fields: {', '.join(fields)}" if fields else None
-        return where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", of_value(value, path) or hint
+        return where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", hint_for_value(value, path) or hint
     if kind == "string_pattern_mismatch":
         form = _FORMS.get(context["pattern"], context["pattern"])
-        return where, f"{name}: {_shown(value)} does not have the form {form}", of_value(value, path)
+        return where, f"{name}: {_shown(value)} does not have the form {form}", hint_for_value(value, path)
     return where, f"{name}: {item['msg'][0].lower()}{item['msg'][1:]}, not {_shown(value)}", None
 
 
@@ -222,20 +224,20 @@ def _place(document: Document, path: Path_, chosen: dict[Path_, int]) -> str:
     return document.place(path if index is None else (*path, index))
 
 
-def _untagged(root: type[BaseModel], told: Path_) -> Path_:
-    """The place without the kinds that pydantic puts behind a field of several."""
+def _without_kinds(root: type[BaseModel], told: Path_) -> Path_:
+    """The path without the kinds that pydantic adds after a field with several kinds."""
     choices = [shape_of(_annotation_at(root, told[:length]))[0] == "choice" for length in range(len(told))]
     return tuple(part for part, is_kind in zip(told, choices, strict=True) if not is_kind)
 
 
 def _names_at(root: type[BaseModel], path: Path_) -> list[str]:
-    """Names of the fields a section may have."""
+    """Names of the fields of the section at ``path``; empty if it is a value."""
     shape, inner = shape_of(_annotation_at(root, path))
     return field_names(inner) if shape == "section" else []
 
 
 def _annotation_at(root: type[BaseModel], path: Path_) -> Any:
-    """What a place has, with the kinds that pydantic puts behind a field of several. None: nothing."""
+    """The type at ``path``, or None. ``path`` has the kinds that pydantic adds after a field with several kinds."""
     model: Any = root
     for part in path:
         shape, inner = shape_of(model)

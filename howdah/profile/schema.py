@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profile format as JSON Schema, made from the models. Editors and other validators read it.
+"""The profile format as JSON Schema, generated from the models, for editors and other validators.
 
-It knows every name that howdah ships: algorithms, metrics, entries of the atlas. What only the whole profile tells
-(whether an axis is swept, whether a flow exists) is left to ``howdah plan``.
+It includes every name that howdah ships: algorithms, metrics, atlas entries. Rules that depend on the whole profile
+(whether an axis is swept, whether a flow exists) are left to ``howdah plan``.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from howdah.profile.model import Scenario
 from howdah.profile.sweep import shape_of
 
 SCHEMA_NAME = "profile.schema.json"
-SCHEMA = DOCS / SCHEMA_NAME  # in a checkout and in a wheel
+SCHEMA = DOCS / SCHEMA_NAME  # exists in a checkout and in a wheel
 
-_OURS = ("x-value", "x-shared", "title")
+_INTERNAL_KEYS = ("x-value", "x-shared", "title")
 _OWN_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 _FIELD_REST = r"(\.[^.]+)*"
 
 
 class _Generator(GenerateJsonSchema):
-    # Defaults that are quantities are given as texts (x-default) below.
+    # Defaults of quantities are added below, as texts (x-default).
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as the base class has it
 
 
 def raw_schema() -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The models' own schema, and the definition of each model by its class name. The sections of the experiment stand
-    at the top of a profile like those of the scenario."""
+    """The models' combined schema, and the definition of each model by class name. The sections of
+    ``ExperimentSections`` are top-level fields, like those of ``Scenario``."""
     schema = Scenario.model_json_schema(by_alias=True, schema_generator=_Generator)
     whole = ExperimentSections.model_json_schema(by_alias=True, schema_generator=_Generator)
     definitions = {**schema.get("$defs", {}), **whole.get("$defs", {})}
@@ -46,7 +46,7 @@ def raw_schema() -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a profile; fields that can be swept also accept a list."""
+    """The JSON Schema (2020-12) of a profile. Fields that can be swept also accept a list."""
     schema, definitions = raw_schema()
     models = {model.__name__: model for model in _sections()}
     shared: dict[str, Any] = {}
@@ -65,7 +65,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def fields_of(model: type[BaseModel], *, whole: bool = False) -> list[tuple[str, Any]]:
-    """The fields of a section by their names; with ``whole`` those of the profile include the experiment's."""
+    """The fields of a section by name; ``whole`` adds the fields of ``ExperimentSections`` to those of ``Scenario``."""
     fields = [(info.alias or name, info) for name, info in model.model_fields.items()]
     return [*fields, *fields_of(ExperimentSections)] if whole and model is Scenario else fields
 
@@ -97,7 +97,7 @@ def _field_schema(schema: dict[str, Any], info: Any, shared: dict[str, Any]) -> 
 
 
 def _short_forms(section: type[ShortSection], shared: dict[str, Any]) -> list[dict[str, Any]]:
-    """What may stand in place of a section with a short form."""
+    """The schemas of the values that may replace a section with a short form."""
     own = section.model_json_schema(by_alias=True)["properties"][section.short]
     plain = _field_schema(own, section.model_fields[section.short], shared)
     forms = plain.get("anyOf", [plain])
@@ -105,13 +105,13 @@ def _short_forms(section: type[ShortSection], shared: dict[str, Any]) -> list[di
 
 
 def plain_schema(schema: Any, shared: dict[str, Any]) -> Any:
-    """A schema without what only this package understands. Definitions that fields share are added to ``shared``."""
+    """The schema without this package's own keys. Shared definitions are added to ``shared``."""
     if isinstance(schema, list):
         return [plain_schema(item, shared) for item in schema]
     if isinstance(schema, dict):
         if "x-names" in schema:
             return {"$ref": f"#/$defs/{schema['x-names']}"}
-        plain = {key: plain_schema(item, shared) for key, item in schema.items() if key not in _OURS}
+        plain = {key: plain_schema(item, shared) for key, item in schema.items() if key not in _INTERNAL_KEYS}
         if "x-shared" in schema:
             name = schema["x-shared"]
             assert shared.setdefault(name, plain) == plain, f"two definitions are called {name}"
@@ -121,7 +121,7 @@ def plain_schema(schema: Any, shared: dict[str, Any]) -> Any:
 
 
 def _sections() -> list[type[BaseModel]]:
-    """Every model, in the order of its first use."""
+    """Every model, in order of first use."""
     found: list[type[BaseModel]] = []
     waiting: list[Any] = [Scenario, ExperimentSections, ColumnSection]
     while waiting:
@@ -137,7 +137,7 @@ def _sections() -> list[type[BaseModel]]:
 
 
 def listed_names() -> dict[str, Any]:
-    """What ``x-names`` stands for."""
+    """The definitions that ``x-names`` refers to."""
     known = {"$ref": "#/$defs/KnownAlgorithm"}
     own = {"type": "string", "pattern": _OWN_NAME}
     debian = {"type": "string", "pattern": rf"^{KERNEL_FORM}$"}
@@ -162,7 +162,7 @@ def listed_names() -> dict[str, Any]:
 
 
 def _restrict_settings(schema: dict[str, Any], section: str) -> None:
-    """A dotted name in ``quick``, a case or a control's ``set`` begins with a field of the profile."""
+    """Require that a dotted name in ``quick``, a case or a control's ``set`` begins with a field of the profile."""
     names = {"pattern": f"^({'|'.join(Scenario.model_fields)}){_FIELD_REST}$"}
     if section == "quick":
         schema["properties"]["quick"]["propertyNames"] = names
@@ -174,7 +174,7 @@ def _restrict_settings(schema: dict[str, Any], section: str) -> None:
 
 
 def _shipped_algorithms_alone() -> dict[str, Any]:
-    """Where the profile brings neither modules nor names of its own, every algorithm is one that howdah ships."""
+    """Require a shipped algorithm unless the profile has ``modules`` or ``algorithms``."""
     known = {"$ref": "#/$defs/KnownAlgorithm"}
     one = {"anyOf": [known, {"type": "null"}]}
     swept = {"properties": {"algorithm": {"anyOf": [one, {"type": "array", "items": one}]}}}

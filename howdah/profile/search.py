@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``search:`` which paths, flows and hosts ``howdah search`` may try, and what it looks for (docs/search.md)."""
+"""The section ``search:`` which paths, flows and hosts ``howdah search`` may try, and its goal (docs/search.md)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ Count = Annotated[int, Field(ge=1, le=MOST_STEPS)]
 
 
 class VariableSection(ShortSection):
-    """What a field may be: one of a list of values, or numbers of one unit from one to another."""
+    """The values a field may have: a list, or numbers of one unit within a range."""
 
     short = "values"
-    values: Choices | None = fixed(None, description="one of these, in no order")
-    from_: Quantity | None = fixed(None, alias="from", description="the least")
-    to: Quantity | None = fixed(None, description="the largest")
-    step: Quantity | None = fixed(None, description="how far apart; by default a hundredth of the range")
-    scale: Literal["linear", "log"] = fixed("linear", description="`log`: each value a tenth larger than the last")
+    values: Choices | None = fixed(None, description="unordered choices")
+    from_: Quantity | None = fixed(None, alias="from", description="minimum")
+    to: Quantity | None = fixed(None, description="maximum")
+    step: Quantity | None = fixed(None, description="distance of values; default: a hundredth of the range")
+    scale: Literal["linear", "log"] = fixed(
+        "linear", description="`log`: each value is 10 % larger than the one before"
+    )
 
     @model_validator(mode="after")
     def _one_form(self) -> VariableSection:
@@ -51,12 +53,12 @@ class VariableSection(ShortSection):
 
 
 class CountSection(ShortSection):
-    """How many steps there are: a number, or from one to another."""
+    """How many steps there are: exactly, or within a range."""
 
     short = "exactly"
-    exactly: Count | None = fixed(None, description="this many")
-    from_: Count | None = fixed(None, alias="from", description="the least")
-    to: Count | None = fixed(None, description="the largest")
+    exactly: Count | None = fixed(None, description="exact number")
+    from_: Count | None = fixed(None, alias="from", description="minimum")
+    to: Count | None = fixed(None, description="maximum")
 
     @model_validator(mode="after")
     def _one_form(self) -> CountSection:
@@ -77,12 +79,12 @@ class CountSection(ShortSection):
 
 
 class StepsSection(Section):
-    """A path that changes step by step; a run lasts as long as its steps."""
+    """A path that changes step by step; the run lasts as long as the steps."""
 
-    count: CountSection = fixed(description="how many there are")
-    lasts: VariableSection = fixed(description="how long each lasts")
-    rate: VariableSection | None = fixed(None, description="path.rate of each")
-    rtt: VariableSection | None = fixed(None, description="path.rtt of each")
+    count: CountSection = fixed(description="number of steps")
+    lasts: VariableSection = fixed(description="duration of each step")
+    rate: VariableSection | None = fixed(None, description="path.rate in each step")
+    rtt: VariableSection | None = fixed(None, description="path.rtt in each step")
 
     @model_validator(mode="after")
     def _something(self) -> StepsSection:
@@ -92,10 +94,10 @@ class StepsSection(Section):
 
 
 class GoalSection(SelectorSection):
-    """What the runs measured, or how two sides of it compare."""
+    """A measured number, or a comparison of two."""
 
-    than: ThanSection | None = fixed(None, description="the other side: what is looked for is value against than")
-    by: Literal["difference", "ratio"] = fixed("difference", description="how both sides compare")
+    than: ThanSection | None = fixed(None, description="the other side, to compare with")
+    by: Literal["difference", "ratio"] = fixed("difference", description="how to compare the sides")
 
     @model_validator(mode="after")
     def _two_sides(self) -> GoalSection:
@@ -105,7 +107,7 @@ class GoalSection(SelectorSection):
 
     @property
     def sides(self) -> tuple[SelectorSection, SelectorSection | None]:
-        """Both numbers; what ``than`` does not give it has from the first."""
+        """Both sides, with ``than`` completed by the fields of the first."""
         value = SelectorSection(metric=self.metric, flow=self.flow, take=self.take, at=self.at)
         if self.than is None:
             return value, None
@@ -114,34 +116,34 @@ class GoalSection(SelectorSection):
 
 
 class BudgetSection(Section):
-    """When a search ends: the earliest of these."""
+    """Limits of a search; the first one reached ends it."""
 
-    candidates: Annotated[int, Field(ge=1, le=100_000)] = fixed(120, description="how many are tried")
+    candidates: Annotated[int, Field(ge=1, le=100_000)] = fixed(120, description="maximum number of candidates")
     counterexamples: Annotated[int, Field(ge=1)] | None = fixed(
-        None, description="how many candidates on which the claim fails are enough"
+        None, description="stop after this many candidates on which the claim fails"
     )
-    time: PositiveDuration | None = fixed(
-        None, description="how long it may take; what is found then depends on the machine"
-    )
+    time: PositiveDuration | None = fixed(None, description="maximum time; the result then depends on the machine")
 
 
 class SearchSection(Section):
-    """Where ``howdah search`` looks, and for what."""
+    """The space that ``howdah search`` explores, and its goal."""
 
     space: dict[str, VariableSection] = fixed(
-        default_factory=dict, description="field.field: a range, or a list of values; it replaces what the profile has"
+        default_factory=dict, description="field.field: a range, or a list of values; overrides the profile's value"
     )
     steps: StepsSection | None = fixed(
-        None, description="a path that changes step by step; a run lasts as long as its steps"
+        None, description="a path that changes step by step; the run lasts as long as the steps"
     )
     constraints: list[str] = fixed(
         default_factory=list, description="`FIELD <= FIELD`, with a factor or a quantity on either side"
     )
-    falsify: Slug | None = fixed(None, description="the claim that is to fail")
-    maximise: GoalSection | None = fixed(None, description="the number that is to be large")
-    minimise: GoalSection | None = fixed(None, description="the number that is to be small")
-    budget: BudgetSection = fixed(default_factory=BudgetSection, description="the search ends at the earliest of these")
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = fixed(1, description="another one tries other candidates")
+    falsify: Slug | None = fixed(None, description="claim for which to find a counterexample")
+    maximise: GoalSection | None = fixed(None, description="number to maximise")
+    minimise: GoalSection | None = fixed(None, description="number to minimise")
+    budget: BudgetSection = fixed(
+        default_factory=BudgetSection, description="limits of the search; the first one reached ends it"
+    )
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = fixed(1, description="seed of the choice of candidates")
 
     @model_validator(mode="after")
     def _one_goal(self) -> SearchSection:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sizes of a group's connections are distributed: a list with weights, a file, lognormal, Pareto, or what others
-have published (``PUBLISHED_SIZES``).
+"""Distributions of the sizes of a group's connections: a weighted list, a file, lognormal, Pareto, or published
+(``PUBLISHED_SIZES``).
 
-A file is a CSV of ``size`` and ``weight``, or of ``size`` and ``cdf``; every complaint names file and line. Published
-distributions are given by the points that their artifacts have of them: the papers show curves, the points are those
-that simulators read off them. Between two points sizes are spread evenly, as :class:`SizeDistribution` does.
+A file is a CSV of ``size`` and ``weight``, or of ``size`` and ``cdf``; every error names the file and line. The papers
+show published distributions as curves; the points here come from artifacts in which simulators have digitised them.
+Between two points, sizes are uniform (:class:`SizeDistribution`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pydantic import Field, model_validator
 
 from howdah.errors import ProfileError, nearest
 from howdah.profile.field import Bytes, FieldError, Section, Text, fixed, preset
-from howdah.profile.varying import what_it_is
+from howdah.profile.varying import foreign_format
 from howdah.quantity import QuantityError, parse_ratio, parse_size
 
 
 @dataclass(frozen=True)
 class WeightedSizes:
-    """These sizes alone, each as often as its weight says; one weight at least is above 0."""
+    """A list of sizes with the relative frequency of each; at least one weight is positive."""
 
     sizes_bytes: tuple[int, ...]
     weights: tuple[float, ...]
@@ -38,24 +38,24 @@ class WeightedSizes:
 
 @dataclass(frozen=True)
 class SizeDistribution:
-    """``shares[i]`` of all connections have at most ``sizes_bytes[i]``; between two points sizes are spread evenly.
+    """A piecewise linear CDF: the fraction ``shares[i]`` of connections has at most ``sizes_bytes[i]`` bytes.
 
-    Both never fall, and the last share is 1. The first share, and where a size is there twice the step between its
-    shares, are connections of just that size.
+    Both are non-decreasing, and the last share is 1. The first share, and a step between two equal sizes, is the
+    fraction of connections of exactly that size.
     """
 
     sizes_bytes: tuple[int, ...]
     shares: tuple[float, ...]
 
     def between(self, least_bytes: int, most_bytes: int) -> tuple[float, float]:
-        """The shares that are smaller than the one, and not larger than the other."""
+        """The fraction of sizes below ``least_bytes``, and the fraction of sizes up to ``most_bytes``."""
         sizes = self.sizes_bytes
         return self._share(least_bytes, bisect_left(sizes, least_bytes)), self._share(
             most_bytes, bisect_right(sizes, most_bytes)
         )
 
     def at(self, share: float) -> float:
-        """The size that this share does not exceed."""
+        """The size at this quantile."""
         place = bisect_left(self.shares, share)
         if place == 0:
             return self.sizes_bytes[0]
@@ -64,7 +64,7 @@ class SizeDistribution:
         return smaller + (larger - smaller) * (share - begin) / (end - begin)
 
     def _share(self, size_bytes: int, place: int) -> float:
-        """Up to a size, which is behind this number of points."""
+        """The fraction up to a size that comes after the first ``place`` points."""
         if place == 0:
             return 0.0
         if place == len(self.sizes_bytes):
@@ -76,14 +76,14 @@ class SizeDistribution:
 
 @dataclass(frozen=True)
 class PublishedSizes:
-    """``source`` is the publication, and where its points are."""
+    """A published distribution. ``source`` is the publication, and the origin of the points."""
 
     words: str
     source: str
     sizes: SizeDistribution
 
 
-def _of(*points: tuple[int, float]) -> SizeDistribution:
+def _cdf(*points: tuple[int, float]) -> SizeDistribution:
     sizes, percent = zip(*points, strict=True)
     return SizeDistribution(sizes, tuple(each / 100 for each in percent))
 
@@ -93,21 +93,21 @@ PUBLISHED_SIZES = {
         "flows of a search engine's cluster",
         "M. Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010, Fig. 4, also pFabric, SIGCOMM 2013, Fig. 4a; "
         "points of github.com/HKUST-SING/TrafficGenerator, conf/DCTCP_CDF.txt",
-        _of((0, 0), (10_000, 15), (20_000, 20), (30_000, 30), (50_000, 40), (80_000, 53), (200_000, 60),
+        _cdf((0, 0), (10_000, 15), (20_000, 20), (30_000, 30), (50_000, 40), (80_000, 53), (200_000, 60),
             (1_000_000, 70), (2_000_000, 80), (5_000_000, 90), (10_000_000, 97), (30_000_000, 100)),
     ),
     "data-mining": PublishedSizes(
         "flows of a cluster for data mining",
         "A. Greenberg et al., VL2, SIGCOMM 2009, Fig. 2, also pFabric, SIGCOMM 2013, Fig. 4b; points of "
         "github.com/HKUST-SING/TrafficGenerator, conf/VL2_CDF.txt",
-        _of((0, 0), (180, 10), (216, 20), (560, 30), (900, 40), (1100, 50), (1870, 60), (3160, 70), (10_000, 80),
+        _cdf((0, 0), (180, 10), (216, 20), (560, 30), (900, 40), (1100, 50), (1870, 60), (3160, 70), (10_000, 80),
             (400_000, 90), (3_160_000, 95), (100_000_000, 98), (1_000_000_000, 100)),
     ),
     "facebook-hadoop": PublishedSizes(
         "flows of Facebook's Hadoop cluster",
         "A. Roy et al., Inside the Social Network's (Datacenter) Network, SIGCOMM 2015; points of HPCC, SIGCOMM 2019: "
         "github.com/alibaba-edu/High-Precision-Congestion-Control, traffic_gen/FbHdp_distribution.txt",
-        _of((0, 0), (100, 1), (200, 2), (300, 5), (350, 15), (400, 20), (500, 30), (600, 40), (700, 50), (1000, 60),
+        _cdf((0, 0), (100, 1), (200, 2), (300, 5), (350, 15), (400, 20), (500, 30), (600, 40), (700, 50), (1000, 60),
             (2000, 67), (7000, 70), (30_000, 72), (50_000, 82), (80_000, 87), (120_000, 90), (300_000, 95),
             (1_000_000, 97.5), (2_000_000, 99), (10_000_000, 100)),
     ),
@@ -119,12 +119,12 @@ LARGEST_FILE_BYTES = 16 << 20
 LARGEST_SIZE_BYTES = 10**13
 _SIZE, _WEIGHT, _CDF = "size", "weight", "cdf"
 _LARGEST_WEIGHT = 1e12
-_Row = tuple[str, str, str]  # where it is, its size and the other value
+_Row = tuple[str, str, str]  # place, size and the other value
 _Kind = TypeVar("_Kind")
 
 
 def read_sizes(file: Path, where: str) -> WeightedSizes | SizeDistribution:
-    """``where`` is where the profile names the file. Raises ProfileError."""
+    """Read a file of sizes. ``where`` is the place in the profile that names it. Raises ProfileError."""
     try:
         state = file.stat()
         if not file.is_file() or state.st_size > LARGEST_FILE_BYTES:
@@ -135,10 +135,10 @@ def read_sizes(file: Path, where: str) -> WeightedSizes | SizeDistribution:
         raise ProfileError(f"the sizes in {file} cannot be read: {error.strerror}", where=where, hint=FORMS) from None
 
 
-@lru_cache(maxsize=16)  # each run of a sweep asks for it
+@lru_cache(maxsize=16)  # each run of a sweep reads it
 def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | SizeDistribution:
     content = file.read_bytes()
-    if (other := what_it_is(content)) is not None:
+    if (other := foreign_format(content)) is not None:
         raise ProfileError(f"{file} is {other}, not a table of sizes", where=where, hint=FORMS)
     try:
         text = content.decode("utf-8-sig")
@@ -154,7 +154,7 @@ def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | Si
         raise ProfileError(f"{file} has no row of sizes", where=where, hint=FORMS)
     (first, names), *body = found
     header = first, [name.lower() for name in names]
-    other_name = _second(*header)
+    other_name = _value_column(*header)
     columns = header[1].index(_SIZE), header[1].index(other_name)
     values: list[_Row] = []
     for line, cells in body:
@@ -165,8 +165,8 @@ def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | Si
     return _weighted(values, str(file)) if other_name == _WEIGHT else _distribution(values)
 
 
-def _second(line: str, names: list[str]) -> str:
-    """The column beside ``size``."""
+def _value_column(line: str, names: list[str]) -> str:
+    """The name of the column beside ``size``: ``weight`` or ``cdf``."""
     for name in names:
         if names.count(name) > 1:
             raise ProfileError(f"the column {name} is given twice", where=line, hint=FORMS)
@@ -239,13 +239,13 @@ def _value(text: str, line: str, parse: Callable[[str], _Kind]) -> _Kind:
 
 
 MOST_SIZES = 1000
-_LEAST_PART = 1e-6  # of a distribution, within least and most
+_LEAST_PART = 1e-6  # smallest share of a distribution that must be between least and most
 _KINDS = ("listed", "file", "lognormal", "pareto", "published")
 _NOTHING = "next to nothing of the distribution is between least and most"
 
 
 class SizeLaw(Protocol):
-    """A distribution that can be cut: the shares between which a size is within two bounds, and the size at a share."""
+    """A distribution that can be truncated: the CDF at two bounds, and its inverse."""
 
     def between(self, least_bytes: int, most_bytes: int) -> tuple[float, float]: ...
 
@@ -255,14 +255,14 @@ class SizeLaw(Protocol):
 class WeightedSizeSection(Section):
     """One size of a list."""
 
-    size: Bytes = Field(ge=1, description="bytes of a connection")
-    weight: float = Field(default=1, ge=0, le=1e12, description="how often, in proportion to the other weights")
+    size: Bytes = Field(ge=1, description="bytes per connection")
+    weight: float = Field(default=1, ge=0, le=1e12, description="relative frequency")
 
 
 class LognormalSection(Section):
     """F(x) = Φ(ln(x / median) / sigma)."""
 
-    median: Bytes = Field(ge=1, description="half of all connections are smaller")
+    median: Bytes = Field(ge=1, description="median size")
     sigma: float = Field(gt=0, le=10, description="standard deviation of the natural logarithm")
 
     def between(self, least_bytes: int, most_bytes: int) -> tuple[float, float]:
@@ -272,7 +272,7 @@ class LognormalSection(Section):
         return NormalDist().cdf(math.log(size_bytes / self.median) / self.sigma)
 
     def at(self, share: float) -> float:
-        """The size below which this share is."""
+        """The size at this quantile."""
         return self.median * math.exp(self.sigma * NormalDist().inv_cdf(share))
 
 
@@ -280,7 +280,7 @@ class ParetoSection(Section):
     """F(x) = 1 - (scale / x)^shape from scale on."""
 
     scale: Bytes = Field(ge=1, description="the smallest connection")
-    shape: float = Field(gt=0, le=100, description="the smaller, the longer the tail; at most 1: the mean is infinite")
+    shape: float = Field(gt=0, le=100, description="smaller means a longer tail; up to 1, the mean is infinite")
 
     def between(self, least_bytes: int, most_bytes: int) -> tuple[float, float]:
         return self._below(least_bytes), self._below(most_bytes)
@@ -289,30 +289,30 @@ class ParetoSection(Section):
         return float(1 - (self.scale / max(size_bytes, self.scale)) ** self.shape)
 
     def at(self, share: float) -> float:
-        """The size below which this share is."""
+        """The size at this quantile."""
         return float(self.scale * (1 - share) ** (-1 / self.shape))
 
 
 class SizesSection(Section):
-    """Sizes drawn for each connection from the seed and the repetition, the same for each algorithm: one of ``listed``,
-    ``file``, ``lognormal``, ``pareto`` and ``published``. Of a distribution only what is between ``least`` and ``most``
-    is drawn."""
+    """Sizes of connections, drawn from the seed and the repetition, the same for each algorithm: one of ``listed``,
+    ``file``, ``lognormal``, ``pareto`` and ``published``. Distributions are truncated to ``least`` … ``most``."""
 
-    listed: list[WeightedSizeSection] = Field(default_factory=list, max_length=MOST_SIZES, description="these sizes")
+    listed: list[WeightedSizeSection] = Field(
+        default_factory=list, max_length=MOST_SIZES, description="a list of sizes"
+    )
     file: Text | None = Field(
         default=None,
-        description="a CSV, relative to the profile, of size (bytes, or with a unit) and weight, which is a list; or "
-        "of size and cdf, the share of connections of at most that size, which is a distribution: from row to row it "
-        "grows evenly",
+        description="a CSV, relative to the profile: columns size (bytes, or with a unit) and weight are a list; "
+        "size and cdf, the share of connections of at most that size, are a distribution, linear between rows",
     )
     lognormal: LognormalSection | None = Field(default=None, description="F(x) = Φ(ln(x / median) / sigma)")
     pareto: ParetoSection | None = Field(default=None, description="F(x) = 1 - (scale / x)^shape from scale on")
     published: Literal["web-search", "data-mining", "facebook-hadoop"] | None = Field(
-        default=None, description="a distribution that others have published (docs/traffic.md has the sources)"
+        default=None, description="a published distribution (docs/traffic.md has the sources)"
     )
-    least: Bytes = preset(Bytes, "1 B", ge=1, description="smallest size of a distribution")
-    most: Bytes = preset(Bytes, "1 GB", description="largest size of a distribution")
-    source: Text | None = fixed(None, description="where the numbers come from: a publication, a measurement, a choice")
+    least: Bytes = preset(Bytes, "1 B", ge=1, description="smallest size drawn from a distribution")
+    most: Bytes = preset(Bytes, "1 GB", description="largest size drawn from a distribution")
+    source: Text | None = fixed(None, description="origin of the numbers: a publication, a measurement, a choice")
 
     @model_validator(mode="after")
     def _one(self) -> SizesSection:
@@ -331,10 +331,10 @@ class SizesSection(Section):
 
     @property
     def law(self) -> SizeLaw | None:
-        """The distribution that the profile itself says; None of a list, and of a file."""
+        """The distribution that the profile itself gives; None for a list or a file."""
         return PUBLISHED_SIZES[self.published].sizes if self.published else self.lognormal or self.pareto
 
     def is_drawn_from(self, law: SizeLaw) -> bool:
-        """Whether enough of it is between the bounds."""
+        """Whether enough of the distribution lies between the bounds."""
         low, high = law.between(self.least, self.most)
         return self.least == self.most or high - low >= _LEAST_PART

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a profile's text: YAML to plain values, remembering the line of each.
+"""Parse a profile: YAML to plain values, with the line of each.
 
-Built on the parser's *events* instead of a loader, so that nothing is constructed that a profile has no use for. Tags,
-anchors, aliases, merge keys and second documents are refused, duplicate keys are refused, and depth and size are
-bounded. Scalars follow YAML 1.2's core schema (``off`` and ``no`` are texts, not booleans).
+It uses the parser's *events* instead of a loader, so no other objects are constructed. Tags, anchors, aliases, merge
+keys, duplicate keys and second documents are refused; depth and size are limited. Scalars follow YAML 1.2's core schema
+(``off`` and ``no`` are texts, not booleans).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from howdah.errors import ProfileError
 LARGEST_FILE_BYTES = 1 << 20
 LARGEST_DEPTH = 32
 MOST_VALUES = 20_000
-_KEPT_CHARACTERS = 16 << 10  # of the texts that are remembered
-_READ_TWICE_CHARACTERS = 64 << 10
+_KEPT_CHARACTERS = 16 << 10  # longest text that is cached
+_READ_TWICE_CHARACTERS = 64 << 10  # longest text that is parsed again for a better error
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
 _LONGEST_NUMBER = 64
-# A tab, and what YAML 1.1 takes for the end of a line: the parser in C (libyaml) takes them otherwise than the other.
+# Tabs and YAML 1.1's other line ends: the parsers in C (libyaml) and Python treat them differently.
 _READ_DIFFERENTLY = re.compile("[\t\x85\u2028\u2029\ufeff]")
 
 Path_ = tuple[str | int, ...]
@@ -41,34 +41,34 @@ Scalar = str | int | float | bool | None
 
 
 class _NotYamlError(ProfileError):
-    """The parser refused the text, not what we make of its events."""
+    """The YAML parser itself refused the text."""
 
 
 @dataclass
 class Document:
-    """Values as plain dictionaries, lists and scalars, and the place (``file:line``) of every one by its path."""
+    """A profile as plain dictionaries, lists and scalars, with the place (``file:line``) of every value by its path."""
 
     data: dict[str, Any]
     places: dict[Path_, str] = field(default_factory=dict)
     text: str = ""
 
     def copy(self) -> Document:
-        """One of which the data and the places may be changed."""
+        """A copy whose data and places can be changed."""
         return Document(copy.deepcopy(self.data), dict(self.places), self.text)
 
     def below(self, place: Path_) -> dict[Path_, str]:
-        """The places of what stands at ``place``, seen from there."""
+        """The places of all values at or below ``place``, by their paths relative to it."""
         return {path[len(place) :]: line for path, line in self.places.items() if path[: len(place)] == place}
 
     def place(self, path: Path_) -> str:
-        """Where the value at ``path`` was written; if it was not written, where its nearest parent was."""
+        """The place of the value at ``path``, or of its nearest ancestor that was written."""
         while path and path not in self.places:
             path = path[:-1]
         return self.places[path]
 
 
 def read_document(path: Path) -> Document:
-    """Read a profile's file. Raises ProfileError for anything that is not a small UTF-8 YAML mapping."""
+    """Read a profile's file. Raises ProfileError unless it is a small UTF-8 YAML mapping."""
     text = read_text(path)
     data, places = parse_yaml(text, str(path))
     if data is None:
@@ -80,7 +80,7 @@ def read_document(path: Path) -> Document:
 
 
 def read_text(path: Path, what: str = "profile") -> str:
-    """The text of a regular file that a user names, of at most LARGEST_FILE_BYTES. Raises ProfileError."""
+    """The text of a regular file of at most LARGEST_FILE_BYTES; ``what`` names it in errors. Raises ProfileError."""
     where = str(path)
     try:
         status = path.stat()
@@ -117,10 +117,10 @@ def _yaml_files(directory: Path) -> str | None:
 
 
 def parse_yaml(text: str, name: str, *, lines: bool = True) -> tuple[Any, dict[Path_, str]]:
-    """The value of a YAML text and the place of each value in it: ``name``, and the line unless ``lines`` is false.
+    """The value of a YAML text, and the place of each value in it: ``name`` and, with ``lines``, the line.
 
-    A text that has been parsed before is not parsed again: suites, the atlas and profiles that take their path from
-    another one read the same files many times. What is returned is the caller's own.
+    Texts are cached, because suites, the atlas and profiles with ``path.like`` parse the same files many times. The
+    caller owns the result and may change it.
 
     Raises ProfileError.
     """
@@ -129,7 +129,7 @@ def parse_yaml(text: str, name: str, *, lines: bool = True) -> tuple[Any, dict[P
 
 
 def _copy(value: Any) -> Any:
-    """Copies of mappings and lists; scalars do not change."""
+    """A deep copy of mappings and lists."""
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list) else value
@@ -142,7 +142,7 @@ def _parse(text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
         except _NotYamlError:
             if len(text) > _READ_TWICE_CHARACTERS:
                 raise
-    # The parser in Python takes ten times as long and says better where a text ceases to be YAML.
+    # The parser in Python takes ten times as long, and locates errors better.
     return _parse_with(YAML(typ="safe", pure=True), text, name, lines)
 
 
@@ -167,7 +167,8 @@ def _parse_with(parser: YAML, text: str, name: str, lines: bool) -> tuple[Any, d
 
 
 def _next(events: Iterator[Any], builder: _Builder) -> Any:
-    """The next event, None after the last. The parser asserts what a text can violate: ``%YAML 1.12`` does."""
+    """The next event, or None after the last. Some texts, such as ``%YAML 1.12``, violate the parser's own assertions;
+    that counts as a syntax error."""
     try:
         return next(events, None)
     except YAMLError:
@@ -182,7 +183,7 @@ _parse_again = lru_cache(maxsize=256)(_parse)
 
 @dataclass
 class _Open:
-    """A mapping or list whose end has not been seen."""
+    """A mapping or list that has not ended yet."""
 
     value: dict[str, Any] | list[Any]
     path: Path_
@@ -196,7 +197,7 @@ class _Builder:
         self.value: Any = None
         self.places: dict[Path_, str] = {(): self.line(0)}
         self._open: list[_Open] = []
-        self.last_line = 0  # of the last event
+        self.last_line = 0  # line of the last event
         self._documents = 0
         self._values = 0
 
@@ -244,7 +245,7 @@ class _Builder:
             parent.value[key] = None
             self.places[(*parent.path, key)] = self._where(event)
             return
-        # In a folded text ruamel marks with a bell where lines were joined.
+        # ruamel marks joined lines of a folded text with a bell character.
         text = event.value.replace("\a", "") if event.style == ">" else event.value
         self._place(event, text if event.style else self._resolve(event))
 
@@ -267,7 +268,7 @@ class _Builder:
         return path
 
     def _resolve(self, event: Any) -> Any:
-        """A plain scalar by YAML 1.2's core schema; numbers that are not finite are refused."""
+        """The value of a plain scalar in YAML 1.2's core schema. Raises ProfileError for infinity and NaN."""
         text = event.value
         if text in ("", "~", "null", "Null", "NULL"):
             return None
@@ -293,7 +294,7 @@ class _Builder:
 
 
 class WrittenFloat(float):
-    """A number with a point, and how it was written: a kernel called 6.10 must not become 6.1."""
+    """A decimal number that remembers its spelling: a kernel called 6.10 must not become 6.1."""
 
     text: str
 

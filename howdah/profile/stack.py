@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP stack of its own: the YAML that names its program and how that is built (docs/stacks.md)."""
+"""A user-space TCP stack, described by a YAML file that names its program and how to build it (docs/stacks.md)."""
 
 from __future__ import annotations
 
@@ -21,41 +21,40 @@ _FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,62}$")]
 
 
 class StackSection(Section):
-    """What ``NAME.yaml`` of a stack says."""
+    """The contents of a stack's ``NAME.yaml``."""
 
-    summary: Text = fixed(description="what it is, in some words")
+    summary: Text = fixed(description="a short description")
     directory: Text = fixed(description="its sources, relative to this file")
     needs: dict[_FileName, Text] = fixed(
         default_factory=dict,
-        description="programs that build it, and the word by which each tells its version; without one of them the "
-        "stack is unsupported",
+        description="programs that build it, with the argument that prints each one's version; if one is missing, "
+        "the stack is unsupported",
     )
     build: list[Annotated[list[Text], Field(min_length=1)]] = fixed(
         min_length=1,
         max_length=16,
-        description="commands that build it, each a list of words; {out} is where the program goes, {work} is for what "
-        "is needed in between",
+        description="commands that build it, each a list of words; {out} is the directory of the program, {work} "
+        "one for intermediate files",
     )
     environment: dict[Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")], Text] = fixed(
-        default_factory=dict, description="variables of these commands"
+        default_factory=dict, description="environment variables of these commands"
     )
     libraries: list[_FileName] = fixed(
         default_factory=list,
         max_length=16,
-        description="shared libraries that are put beside the program, by the name under which gcc finds them",
+        description="shared libraries to copy beside the program, by the name under which gcc finds them",
     )
-    program: _FileName = fixed(description="the file in {out} that is started")
+    program: _FileName = fixed(description="the file in {out} to start")
     algorithms: dict[Text, Text] = fixed(
         default_factory=dict,
-        description="congestion controls with which it sends: a profile's name, and what the program calls it; none: "
-        "it only receives",
+        description="its congestion controls: the name in profiles, and the program's name; none: it only receives",
     )
-    hint: Text = fixed("", description="what to do where it does not build")
+    hint: Text = fixed("", description="what to do if it does not build")
 
 
 @dataclass(frozen=True)
 class Stack:
-    """``file`` is its YAML, ``directory`` its sources."""
+    """A stack: its YAML ``file``, and the ``directory`` of its sources."""
 
     name: str
     file: Path
@@ -64,17 +63,17 @@ class Stack:
 
 
 def shipped_stacks() -> list[str]:
-    """Names of those that howdah has."""
+    """Names of the stacks that howdah ships."""
     return sorted(file.stem for file in STACKS.glob("*.yaml"))
 
 
 def is_other_stack(name: str | None) -> bool:
-    """Whether a profile's name stands for another stack than the kernel's."""
+    """Whether the name is a stack other than the kernel's."""
     return name is not None and name != LINUX
 
 
 def stack_file(name: str, directory: Path, where: str) -> Path:
-    """The YAML of a stack that a profile in ``directory`` names: one of the shipped, or a path with a / in it.
+    """The YAML file of a stack that a profile in ``directory`` names: a shipped one, or a path that contains a /.
 
     Raises ProfileError.
     """
@@ -97,7 +96,7 @@ def stack_file(name: str, directory: Path, where: str) -> Path:
 
 
 def read_stack(file: Path) -> Stack:
-    """Raises ProfileError, with file and line, for what describes no stack."""
+    """Read a stack's YAML file. Raises ProfileError, with file and line, if it does not describe a stack."""
     document = read_document(file)
     try:
         section = StackSection.model_validate(document.data)

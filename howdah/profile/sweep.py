@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps: a list in a field that holds one value means one run for each; several lists mean all combinations."""
+"""Sweeps: a list in a field that takes one value means one run per value; several lists mean all combinations."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Member = TypeVar("Member", covariant=True)
 
 
 class Computed(Sequence[Member]):
-    """Has ``at`` and ``__len__``; a slice is a list."""
+    """A sequence whose members are computed on demand. Subclasses define ``at`` and ``__len__``; a slice is a list."""
 
     @abstractmethod
     def at(self, index: int) -> Member:
-        """The member at a place from 0 to one less than the length."""
+        """The member with this non-negative index."""
 
     @overload
     def __getitem__(self, index: int) -> Member: ...
@@ -47,13 +47,13 @@ class Computed(Sequence[Member]):
 
 
 MOST_CELLS = 1000
-MOST_VALUES_TOGETHER = 250_000  # in the profile at all its points: each is checked anew, within a second or two
+MOST_VALUES_TOGETHER = 250_000  # values of the profile at all points; each is checked again, in a second or two
 _LONGEST_SLUG = 96
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One swept field: its path in the profile and its values in the order written."""
+    """A swept field: its path in the profile and its values in the order written."""
 
     path: Path_
     values: tuple[Any, ...]
@@ -65,7 +65,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of values: which value of each axis, and the profile with lists replaced by them."""
+    """One combination of values: the index of each axis' value, and the profile with every swept list replaced by one
+    value."""
 
     chosen: dict[Path_, int]
     axes: dict[str, Scalar]
@@ -74,14 +75,15 @@ class Point:
 
 
 class SweptMapping(str):
-    """A value of an axis that is a mapping with a kind: read as the kind, with the other fields where a list has
-    several of it. ``position`` is that in the list: a control, or a value that is unknown, may change the mapping."""
+    """An axis value that is a mapping with a kind. Its text is the kind, followed by the other fields if the list has
+    the kind more than once. ``position`` is its index in the list, because a control or unknown may change the mapping
+    itself."""
 
     position: int
 
 
 def find_axes(document: Document) -> list[Axis]:
-    """The swept fields in the order of the document. Raises ProfileError for a list that cannot be a sweep."""
+    """The swept fields, in document order. Raises ProfileError for a list that cannot be a sweep."""
     axes = list(_axes_of(Scenario, document.data, (), document))
     for axis in axes:
         decided = set_by_case(document, axis.name) if axis.path != (CASE,) else None
@@ -92,7 +94,7 @@ def find_axes(document: Document) -> list[Axis]:
 
 
 def case_document(document: Document, name: str) -> Document:
-    """The profile as this case has it. Raises ProfileError for a setting that can be none."""
+    """A copy of the profile with the settings of this case. Raises ProfileError for an invalid setting."""
     changed = document.copy()
     for field, value in changed.data.pop(CASE)[name].items():
         place = (CASE, name, field)
@@ -102,7 +104,7 @@ def case_document(document: Document, name: str) -> Document:
 
 
 def _case_axis(document: Document) -> Axis:
-    """Raises ProfileError for a case that changes what belongs to the whole profile."""
+    """The axis of cases. Raises ProfileError for a case that sets a fixed field."""
     names = case_names(document)
     for name in names:
         for field in document.data[CASE][name]:
@@ -126,7 +128,7 @@ def _axes_of(model: type[BaseModel], value: Any, path: Path_, document: Document
 
 @cache
 def _shapes_of(model: type[BaseModel]) -> dict[str, tuple[FieldInfo, tuple[str, Any]]]:
-    """The fields of a section by the names that profiles use, and their shapes."""
+    """The fields of a section, by their names in profiles, with their shapes."""
     return {info.alias or name: (info, shape_of(info.annotation)) for name, info in model.model_fields.items()}
 
 
@@ -169,8 +171,8 @@ def _choices(values: list[Any]) -> list[Any]:
 
 
 def shape_of(annotation: Any) -> tuple[str, Any]:
-    """``("section", model)``, ``("choice", models by their kind)``, ``("list", item)``, ``("mapping", value)`` or
-    ``("value", annotation)``."""
+    """The shape of a field's type: ``("section", model)``, ``("choice", models by kind)``, ``("list", item)``,
+    ``("mapping", value)`` or ``("value", annotation)``."""
     if typing.get_origin(annotation) is typing.Annotated:
         return shape_of(typing.get_args(annotation)[0])
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
@@ -188,7 +190,7 @@ def shape_of(annotation: Any) -> tuple[str, Any]:
 
 
 def is_fixed(info: FieldInfo) -> bool:
-    """Whether the field belongs to the whole profile and cannot be swept."""
+    """Whether the field applies to the whole profile and cannot be swept."""
     extra = info.json_schema_extra
     return isinstance(extra, dict) and bool(extra.get("x-fixed"))
 
@@ -219,15 +221,15 @@ def count_cells(axes: list[Axis], repetitions: int) -> int:
 
 
 def count_values(data: Any) -> int:
-    """How many values there are in a profile's data, mappings and lists included."""
+    """The number of values in a profile's data, including mappings and lists."""
     inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
     return 1 + sum(count_values(value) for value in inner)
 
 
 class Points(Computed[Point]):
-    """Every combination, the last axis varying fastest.
+    """Every combination of the axes' values; the last axis varies fastest.
 
-    ``change`` makes another point of each.
+    ``change``, if given, is applied to each point.
     """
 
     def __init__(
@@ -235,7 +237,7 @@ class Points(Computed[Point]):
     ) -> None:
         self._document, self._axes, self._change = document, list(axes), change
         self._counts = [len(axis.values) for axis in self._axes]
-        self._renamed = _renamed(self._axes)
+        self._distinct_slugs = _distinct_slugs(self._axes)
 
     def __len__(self) -> int:
         return math.prod(self._counts)
@@ -246,22 +248,22 @@ class Points(Computed[Point]):
         for axis, place in zip(self._axes, chosen, strict=True):
             if axis.path != (CASE,):
                 _replace(document.data, axis.path, axis.values[place])
-        values = {axis.name: _plain(axis.values[place]) for axis, place in zip(self._axes, chosen, strict=True)}
+        values = {axis.name: _scalar(axis.values[place]) for axis, place in zip(self._axes, chosen, strict=True)}
         slug = slug_of(*values.values()) if self._axes else slug_of(_algorithm_of(document))
-        slug = self._renamed.get(index, slug)
+        slug = self._distinct_slugs.get(index, slug)
         places = {axis.path: place for axis, place in zip(self._axes, chosen, strict=True)}
         point = Point(places, values, document, slug)
         return point if self._change is None else self._change(point)
 
     def _with_case(self, chosen: Sequence[int]) -> Document:
-        """A copy of the profile with what the case of a point sets."""
+        """A copy of the profile with the settings of the point's case."""
         for axis, place in zip(self._axes, chosen, strict=True):
             if axis.path == (CASE,):
                 return case_document(self._document, axis.values[place])
         return self._document.copy()
 
     def indices(self, index: int) -> tuple[int, ...]:
-        """Which value of each axis a point has."""
+        """The index of the point's value on each axis."""
         found = []
         for count in reversed(self._counts):
             index, place = divmod(index, count)
@@ -269,7 +271,7 @@ class Points(Computed[Point]):
         return tuple(reversed(found))
 
     def lines(self) -> list[list[int]]:
-        """For each axis the points that have each of its values, and of all other axes the first."""
+        """For each axis, the points that have each of its values and the first value of every other axis."""
         lines, step = [], len(self)
         for count in self._counts:
             step //= count or 1
@@ -277,17 +279,17 @@ class Points(Computed[Point]):
         return lines
 
 
-def _renamed(axes: list[Axis]) -> dict[int, str]:
-    """Points whose values differ from those of an earlier one only in what a file name cannot show, and their names."""
-    parts = [[slug_of(_plain(value)) for value in axis.values] for axis in axes]
+def _distinct_slugs(axes: list[Axis]) -> dict[int, str]:
+    """New names for points whose plain name equals an earlier one, because file names cannot show the difference."""
+    parts = [[slug_of(_scalar(value)) for value in axis.values] for axis in axes]
     longest = sum(max(map(len, some), default=0) + 1 for some in parts) - 1
     varying = sum(len({text.count("-") for text in some}) > 1 for some in parts)
     if varying <= 1 and longest <= _LONGEST_SLUG and all(len(set(some)) == len(some) for some in parts):
-        return {}  # a name can be taken apart again in one way
+        return {}  # the plain names are unambiguous
     found: dict[int, str] = {}
     slugs: set[str] = set()
     for number, indices in enumerate(itertools.product(*(range(len(axis.values)) for axis in axes))):
-        plain = slug = slug_of(*(_plain(axis.values[at]) for axis, at in zip(axes, indices, strict=True)))
+        plain = slug = slug_of(*(_scalar(axis.values[at]) for axis, at in zip(axes, indices, strict=True)))
         while slug in slugs:
             slug = f"{slug}-{'-'.join(str(index) for index in indices)}"
         slugs.add(slug)
@@ -303,8 +305,8 @@ def _replace(data: Any, path: Path_, value: Any) -> None:
 
 
 def _algorithm_of(document: Document) -> Any:
-    """What a run of no sweep is named after: the profile's algorithm, or where every flow and group has one of its own,
-    that of the first. The data are not checked yet.
+    """The algorithm after which a run without a sweep is named: the first flow's, if every flow and group has its own,
+    otherwise the profile's. The data are not checked yet.
     """
     data = document.data
     written = [data.get(section) for section in ("flows", "groups", "background")]
@@ -315,12 +317,12 @@ def _algorithm_of(document: Document) -> Any:
     return own[0] if measured and own and all(own) else data.get("algorithm", "cubic")
 
 
-def _plain(value: Any) -> Scalar:
+def _scalar(value: Any) -> Scalar:
     return value if value is None or isinstance(value, bool | int) or type(value) is str else str(value)
 
 
 def slug_of(*values: object) -> str:
-    """A part of a directory's name: ``400 Mbit/s`` → ``400mbit``, ``0.5 bdp`` → ``0.5bdp``."""
+    """The values as part of a directory's name: ``400 Mbit/s`` → ``400mbit``, ``0.5 bdp`` → ``0.5bdp``."""
     parts = []
     for value in values:
         text = str(value).lower().replace("/s", "").replace(" ", "").replace("%", "percent")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sends and what receives, as fields of a profile: generators of the project, programs, and QUIC stacks."""
+"""The section ``traffic``: what sends and receives. Built-in generators, programs, and QUIC stacks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PLACEHOLDERS = (
 )
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
-REAL_TIME = "iperf3"  # where the kernel is not ours to load modules into
-_LITERAL: Any = Literal  # made at run time
+REAL_TIME = "iperf3"  # default in real time, in which howdah may load no modules into the kernel
+_LITERAL: Any = Literal  # built at run time
 if TYPE_CHECKING:
     Asked = str
 else:
@@ -34,12 +34,12 @@ else:
 
 
 class ProgramSection(Section):
-    """A program at one end of a flow: of the guest tree (a name, or an absolute path), or a file of your own."""
+    """A program at one end of a flow: from the guest tree (a name, or an absolute path), or your own file."""
 
     command: list[Text] = fixed(
         min_length=1,
         max_length=256,
-        description="the program and its arguments; a relative path with `/` counts from the profile. "
+        description="the program and its arguments; a relative path with `/` is relative to the profile. "
         f"Placeholders: {', '.join(f'`{{{name}}}`' for name in PLACEHOLDERS)}",
     )
     environment: dict[Annotated[str, Field(pattern=_VARIABLE)], Text] = fixed(
@@ -65,7 +65,7 @@ class ProgramSection(Section):
 
     @property
     def texts(self) -> list[tuple[str, tuple[str | int, ...]]]:
-        """What placeholders may stand in, and where it is written."""
+        """Every text that may contain placeholders, with its path in the section."""
         found: list[tuple[str, tuple[str | int, ...]]] = [
             (text, ("command", index)) for index, text in enumerate(self.command)
         ]
@@ -73,7 +73,7 @@ class ProgramSection(Section):
 
     @property
     def own_files(self) -> list[tuple[str, tuple[str | int, ...]]]:
-        """Files that are beside the profile, and where they are written; the program first."""
+        """Files beside the profile, with their paths in the section; the program comes first."""
         program = self.command[0]
         beside = "/" in program and not program.startswith(("/", "{"))
         own: list[tuple[str, tuple[str | int, ...]]] = [(program, ("command", 0))] if beside else []
@@ -81,10 +81,10 @@ class ProgramSection(Section):
 
 
 class TrafficSection(Section):
-    """What sends and what receives: in the kernel, iperf3, a plain blocking Python program, any program, or QUIC.
+    """What sends and what receives: the kernel, iperf3, a plain blocking Python program, any program, or QUIC.
 
-    By default both are in the kernel in virtual time, where a process costs wall time, and iperf3 in real time, where
-    the kernel is not ours to load modules into.
+    The default is the kernel in virtual time, in which a process costs wall time, and iperf3 in real time, in which
+    howdah may load no modules into the kernel.
     """
 
     source: Asked | None = Field(
@@ -94,22 +94,23 @@ class TrafficSection(Section):
         default=None, description="what receives", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
     )
     client: ProgramSection | None = Field(
-        default=None, description="a program that connects to that of server ([traffic.md](traffic.md#any-program))"
+        default=None, description="a program that connects to server ([traffic.md](traffic.md#any-program))"
     )
     server: ProgramSection | None = Field(
-        default=None, description="a program that is started first, and that client connects to"
+        default=None, description="a program that is started first, and to which client connects"
     )
-    sends: Literal["client", "server"] = fixed("client", description="which of the two programs sends the data")
+    sends: Literal["client", "server"] = fixed("client", description="which program sends the data")
     protocol: Literal["tcp", "udp"] = fixed(
-        "tcp", description="of the two programs; only TCP has per-ACK records of the kernel"
+        "tcp", description="protocol of the programs; only TCP has the kernel's per-ACK records"
     )
     ports: list[Annotated[int, Field(ge=1, le=65535)]] = fixed(
         default_factory=list,
         max_length=16,
-        description="further ports of the server; what passes there is not measured",
+        description="additional, unmeasured ports of the server",
     )
     wire_bytes: Bytes | None = Field(
-        default=None, description="end the client when the sending host's interface has sent this much since the start"
+        default=None,
+        description="stop the client after the sending host's interface has sent this much since its start",
     )
     quic: Literal["off", "ngtcp2", "aioquic"] = Field(
         default="off", description="a QUIC stack whose server sends to its client ([quic.md](quic.md))"
@@ -145,11 +146,11 @@ class TrafficSection(Section):
 
     @property
     def is_program(self) -> bool:
-        """Whether two programs, given or of a QUIC stack, make the flow."""
+        """Whether two programs make the flow, given by the profile or by a QUIC stack."""
         return self.has_programs or self.quic != "off"
 
     def ends(self, *, virtual_time: bool) -> tuple[str, str]:
-        """Source and sink, with what is not said filled in."""
+        """Source and sink, with defaults filled in."""
         if self.is_program:
             return PROGRAM, PROGRAM
         paired = next((name for name in PAIRED if name in (self.source, self.sink)), None)

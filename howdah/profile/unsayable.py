@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile cannot say and what comes nearest: unsayable.yaml, for error messages and the reference page."""
+"""What a profile cannot express, and the nearest alternative (unsayable.yaml), for errors and the reference page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _TABLE = Path(__file__).with_name("unsayable.yaml")
 
 @dataclass(frozen=True)
 class Unsayable:
-    """``words`` mean it wherever they stand, those of ``at`` in that section only; ``nearest`` is Markdown."""
+    """Something a profile cannot express. ``words`` mean it in any section, the words of ``at`` only in theirs;
+    ``nearest``, the alternative, is Markdown."""
 
     what: str
     nearest: str
@@ -36,17 +37,17 @@ class Unsayable:
 
 @cache
 def table() -> tuple[Unsayable, ...]:
-    """Every row, in order."""
+    """All rows of unsayable.yaml, in order."""
     return tuple(Unsayable(**row) for row in YAML(typ="safe").load(_TABLE.read_text(encoding="utf-8")))
 
 
 def unsayable(text: str, section: Path_ = ()) -> Unsayable | None:
-    """What was meant by a name or value that does not exist; ``section`` is where it stands."""
+    """What an unknown name or value in ``section`` probably means, or None."""
     words = f" {re.sub(r'[^a-z0-9]+', ' ', text.lower()).strip()} "
     place = section_name(section)
     return next((row for row in table() if row.is_meant(words, place)), None)
 
 
 def section_name(path: Path_) -> str:
-    """``("groups", 0, "web")`` is ``groups[…].web``."""
+    """The name of a section in messages: ``("groups", 0, "web")`` is ``groups[…].web``."""
     return "".join("[…]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a path changes with time: steps written out, a trace, drawn rates, hand-overs; and packets out of order.
+"""How a path changes over time: written steps, traces, drawn rates, hand-overs; and reordering.
 
-Traces are files to steps of ``path.schedule``. Every complaint names the file and the line. ``what_it_is`` says of a
-file that was given as a trace and is none what it is.
+Traces are files that become steps of ``path.schedule``. Every error names the file and line. ``foreign_format``
+identifies a file that is not a trace.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from howdah.profile.field import Duration, FieldError, PositiveDuration, Rate, R
 from howdah.quantity import QuantityError, format_duration, parse_duration
 
 SHORTEST_STEP_US = 1000
-MOST_CHANGES = 50_000  # of the path in one run: a plan of so many takes a second to make
+MOST_CHANGES = 50_000  # largest number of path changes in a run, whose plan takes a second to make
 CHANGING = ("rate", "reverse_rate", "rtt", "forward_delay", "reverse_delay", "loss", "reverse_loss")
-JITTER_INTERVAL_US = 20_000  # of the perturbation
+JITTER_INTERVAL_US = 20_000  # time between changes of the perturbation's jitter
 
 
 class StepSection(Section):
-    """One step of ``schedule``: from ``at`` on, what is given here holds. What no step gives stays as the path says.
+    """One step of ``schedule``: changes that hold from ``at`` on. Fields that no step changes stay as in the path.
 
-    At the end of the run the path is again what it was, so that it can be measured. Packets keep their order when a
-    delay falls.
+    At the end of the run the path is restored, so that it can be measured. Packets keep their order when a delay
+    decreases.
     """
 
     at: Duration = Field(description="time after the epoch")
-    rate: Rate | None = Field(default=None, description="of the bottleneck; its queue is kept")
-    reverse_rate: Rate | None = Field(default=None, description="of the way back, where path.reverse_rate is set")
-    rtt: PositiveDuration | None = Field(default=None, description="round trip, split as the path's")
+    rate: Rate | None = Field(default=None, description="rate of the bottleneck; its queue is kept")
+    reverse_rate: Rate | None = Field(default=None, description="reverse rate, if path.reverse_rate is set")
+    rtt: PositiveDuration | None = Field(default=None, description="round-trip delay, split like the path's")
     forward_delay: Duration | None = Field(default=None, description="instead of rtt: delay from sender to receiver")
     reverse_delay: Duration | None = Field(default=None, description="instead of rtt: delay from receiver to sender")
-    loss: Ratio | None = Field(default=None, description="random loss, forward; 100 % loses everything")
-    reverse_loss: Ratio | None = Field(default=None, description="random loss of the way back")
+    loss: Ratio | None = Field(default=None, description="random forward loss; 100 % drops everything")
+    reverse_loss: Ratio | None = Field(default=None, description="random reverse loss")
     loss_for: PositiveDuration | None = Field(
         default=None,
-        description="the losses of this step hold for this time; then those hold that would without it",
+        description="how long this step's losses last; then they continue as without this step",
     )
-    outage: PositiveDuration | None = Field(default=None, description="both directions lose everything for this time")
+    outage: PositiveDuration | None = Field(default=None, description="how long both directions drop everything")
 
     @model_validator(mode="after")
     def _something(self) -> StepSection:
@@ -61,7 +61,7 @@ class StepSection(Section):
 
 
 def check_steps(steps: list[StepSection], *place: str) -> None:
-    """Raise FieldError unless times grow, by at least a millisecond."""
+    """Raise FieldError unless each step is at least a millisecond after the one before it."""
     for index, (earlier, later) in enumerate(itertools.pairwise(steps), start=1):
         if later.at < earlier.at + SHORTEST_STEP_US:
             what = "this step is not at least 1 ms after the one before it; steps are in order of time"
@@ -69,24 +69,23 @@ def check_steps(steps: list[StepSection], *place: str) -> None:
 
 
 class TraceSection(Section):
-    """A path that changes as a file says. The file is CSV with a header (columns ``time`` and any of ``rate``,
-    ``reverse_rate``, ``rtt``, ``forward_delay``, ``reverse_delay``, ``loss``, ``reverse_loss``, values with units), or
-    a trace of Mahimahi. That has the time of each packet of 1500 bytes that may be sent, one a line, in
-    milliseconds."""
+    """A path that changes according to a file. It is a CSV with a header (columns ``time`` and any of ``rate``,
+    ``reverse_rate``, ``rtt``, ``forward_delay``, ``reverse_delay``, ``loss``, ``reverse_loss``, values with units). Or
+    it is a Mahimahi trace, which has one line per 1500-byte packet, its time in milliseconds."""
 
     file: Text = fixed(description="relative to the profile; .csv, or anything else for Mahimahi's format")
     interval: PositiveDuration = preset(
-        PositiveDuration, "100 ms", description="Mahimahi: the rate is the mean over this time"
+        PositiveDuration, "100 ms", description="Mahimahi: interval over which the rate is averaged"
     )
     repeat: PositiveDuration | None = Field(
-        default=None, description="repeat the trace after this time; by default the last value stays"
+        default=None, description="repeat the trace after this time; default: keep the last value"
     )
-    scale: Ratio | None = Field(default=None, description="factor applied to the trace's rates")
+    scale: Ratio | None = Field(default=None, description="factor for the trace's rates")
 
 
 class RateVariationSection(Section):
-    """A bottleneck whose rate changes, as a radio link's: every ``interval`` a rate between ``least`` and the path's
-    rate, uniform, correlated in time as ``delay_variation`` is. The series is drawn from the seed."""
+    """A bottleneck with a varying rate, like a radio link's: every ``interval`` a rate between ``least`` and the path's
+    rate, uniform, correlated in time like ``delay_variation``. The series is drawn from the seed."""
 
     least: Rate = Field(description="lowest rate; the path's rate is the highest")
     correlation_time: Duration = Field(description="time in which the autocorrelation falls to 1/e; 0: independent")
@@ -101,12 +100,12 @@ class RateVariationSection(Section):
 
 
 class HandoverSection(Section):
-    """Satellites in low orbit, each left for the next one after ``every``. Nothing arrives for ``outage``, then the
-    delay is another one, between the path's and ``delay`` above it: uniform, half each way, drawn from the seed."""
+    """Satellites in low orbit, with a hand-over after each interval ``every``. Nothing arrives for ``outage``. Then the
+    path has a new delay, at most ``delay`` above its own: uniform, half in each direction, drawn from the seed."""
 
     every: PositiveDuration = Field(description="time between hand-overs")
-    first: PositiveDuration | None = Field(default=None, description="time of the first one; every by default")
-    delay: Duration = Field(description="largest round trip added")
+    first: PositiveDuration | None = Field(default=None, description="time of the first one; default: every")
+    delay: Duration = Field(description="largest addition to the round trip")
     outage: Duration = preset(Duration, "0", description="time without any delivery")
     source: Text = fixed(description="where the numbers come from: a publication, a measurement, a choice")
 
@@ -118,26 +117,25 @@ class HandoverSection(Section):
 
 
 class ReorderSection(Section):
-    """Packets that overtake: forward, netem lets some go at once, past those that wait for the forward delay.
+    """Packets that overtake, forward: netem sends some at once, past those that wait for the forward delay.
 
-    After each of them ``gap`` - 1 packets keep their place; then each goes at once with probability ``share``, until
-    one has. Of all packets, 1 / (gap - 1 + 1 / share) overtake (net/sched/sch_netem.c, netem_enqueue).
+    After each of them, ``gap`` - 1 packets keep their place. Then each is sent at once with probability ``share``,
+    until one is. The fraction of all packets that overtake is 1 / (gap - 1 + 1 / share) (net/sched/sch_netem.c,
+    netem_enqueue).
     """
 
     share: Ratio = Field(description="probability that a packet overtakes")
-    gap: int = Field(
-        default=1, ge=1, le=1_000_000, description="least distance between two overtaking packets, in packets"
-    )
+    gap: int = Field(default=1, ge=1, le=1_000_000, description="minimum distance of overtaking packets, in packets")
 
     @model_validator(mode="after")
     def _rare(self) -> ReorderSection:
-        if self.share == 0 or self.of_all > Fraction(1, 5):
+        if self.share == 0 or self.share_of_all > Fraction(1, 5):
             raise FieldError("expected that more than none and at most 20 % of all packets overtake", "share")
         return self
 
     @property
-    def of_all(self) -> Fraction:
-        """Share of all packets that overtake, in the long run."""
+    def share_of_all(self) -> Fraction:
+        """The long-run fraction of packets that overtake."""
         return 1 / (self.gap - 1 + 1 / self.share)
 
 
@@ -160,10 +158,10 @@ _BEGINNINGS = (
 )
 
 
-def what_it_is(content: bytes) -> str | None:
-    """In words; None if it may be a trace."""
+def foreign_format(content: bytes) -> str | None:
+    """The format of a file's contents, in words; None if it may be a trace."""
     start = content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
-    # pcapng begins with an end of a line, which a text may begin with, too.
+    # pcapng begins with a line feed, so look at the unstripped content too.
     found = next((words for mark, words in _BEGINNINGS if content.startswith(mark) or start.startswith(mark)), None)
     return found or (_json(content) if start[:1] in (b"{", b"[") else None)
 
@@ -188,14 +186,14 @@ FORMS = (
 )
 LARGEST_FILE_BYTES = 64 << 20
 _RATES = ("rate", "reverse_rate")
-_GAP_FACTOR = 10  # of the usual spacing of rows
+_GAP_FACTOR = 10  # a gap is longer than this many times the median spacing of rows
 _ZERO_RATE = re.compile(r"0*\.?0+(?![0-9.])")
-_LONGEST_TIME = 16  # digits
-_OPPORTUNITY_BITS = 1500 * 8  # of one line of a trace of Mahimahi
+_LONGEST_TIME = 16  # digits of a time
+_OPPORTUNITY_BITS = 1500 * 8  # bits per line of a Mahimahi trace
 
 
 def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) -> list[StepSection]:
-    """The steps of a trace until ``duration_us``; ``where`` is where the profile names it. Raises ProfileError."""
+    """The steps of a trace before ``duration_us``. The profile names the file at ``where``. Raises ProfileError."""
     try:
         if file.exists() and not file.is_file():
             raise ProfileError(f"{file} is not a regular file", where=where)
@@ -207,7 +205,7 @@ def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) 
     except OSError as error:
         what = f"the trace {file} cannot be read: {error.strerror}"
         raise ProfileError(what, where=where, hint="a name is a file beside the profile, or a path") from None
-    other = what_it_is(content)
+    other = foreign_format(content)
     if other is not None:
         raise ProfileError(f"{file} is {other}, and no trace of a path", where=where, hint=FORMS)
     try:
@@ -296,7 +294,7 @@ def _check_times(found: list[tuple[int, StepSection]], name: str) -> None:
 
 
 def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[StepSection], int]:
-    """Steps of the mean rate, and the time after which Mahimahi begins again: the last line's."""
+    """Steps of the mean rate, and the trace's length (its last time), after which Mahimahi repeats it."""
     if interval_us % 1000:
         raise ProfileError("trace.interval: expected whole milliseconds, as the trace has them", where=where)
     times: list[tuple[int, int]] = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the growing trace of a run in virtual time: every ACK that is already on disk.
+"""Follows the growing ACK trace of a run in virtual time.
 
-The guest empties its trace into tcp_probe.bin as the run goes on, and this reads the file's end from outside. Times are
-simulated seconds. Nothing here is a result: the analysis reads the whole trace when the run has ended.
+The guest writes its trace to tcp_probe.bin during the run, and this module reads the end of the file from outside.
+Times are simulated seconds. Nothing here is a result: the analysis reads the whole trace after the run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _SOCKADDR_ADDRESS = 4  # bytes, sockaddr_in
 
 @dataclass(frozen=True)
 class SoFarExit:
-    """An exit as the trace shows it. Seconds count from the plan's start of the flow; the cause is not known yet."""
+    """An exit as seen in the trace so far. Seconds count from the planned start of the flow; the cause is not known
+    yet."""
 
     after_start_s: float
     cwnd_packets: int
@@ -39,7 +40,7 @@ class SoFarExit:
 
 @dataclass
 class FlowSoFar:
-    """One flow: the last record's values, and a course of ``_STEPS`` equal steps with NaN where no ACK came."""
+    """One flow: the values of its last record, and its history in ``_STEPS`` equal steps, NaN where no ACK arrived."""
 
     flow: Flow
     acks: int = 0
@@ -70,11 +71,11 @@ class FlowSoFar:
             self._look_for_exit()
 
     def acks_per_second(self, step_ns: int) -> Reals:
-        """At each step."""
+        """The ACK rate at each step."""
         return _rate(self.acks_of_step, self.flow.rtt_us, step_ns)
 
     def _look_for_exit(self) -> None:
-        """By the rule of the analysis, over the whole start-up: a threshold that is raised again takes an exit back."""
+        """Apply the analysis' rule to the whole start-up again, because a raised threshold can revoke an exit."""
         time_ns = np.concatenate([part[0] for part in self.start_up])
         cwnd = np.concatenate([part[1] for part in self.start_up])
         ssthresh = np.concatenate([part[2] for part in self.start_up])
@@ -89,7 +90,7 @@ class FlowSoFar:
 
 @dataclass
 class GroupSoFar:
-    """The connections of a group together, since there may be thousands: how many have begun, and their ACKs."""
+    """The connections of a group, which may be thousands, taken together: how many have begun, and their ACKs."""
 
     name: str
     members: list[Flow]
@@ -106,19 +107,19 @@ class GroupSoFar:
         self.acks_of_step += np.bincount(np.clip(time_ns // step_ns, 0, _STEPS - 1), minlength=_STEPS)
 
     def acks_per_second(self, step_ns: int) -> Reals:
-        """At each step, over the longest round trip of a member before it."""
+        """The ACK rate at each step, averaged over the longest round trip of a member."""
         return _rate(self.acks_of_step, max(each.rtt_us for each in self.members), step_ns)
 
 
 def _rate(acks_of_step: Integers, rtt_us: int, step_ns: int) -> Reals:
-    """ACKs a second at each step, over a round trip before it: ACKs come in bursts, as the segments were sent."""
+    """ACKs a second at each step, averaged over the preceding round trip because ACKs arrive in bursts."""
     steps = max(1, round(rtt_us * 1000 / step_ns))
     sums = np.convolve(acks_of_step, np.ones(steps))[:_STEPS]
     return np.asarray(sums / (steps * step_ns / 1e9), dtype=np.float64)
 
 
 class AckTrace:
-    """The trace of one run, read on at each ``look``: flows one by one, the connections of a group together."""
+    """The trace of one run, read further at each ``look``: flows separately, the connections of a group together."""
 
     def __init__(self, raw: Path, plan: Plan) -> None:
         self._raw = raw
@@ -170,7 +171,8 @@ class AckTrace:
         return int(rows.size)
 
     def _take_group(self, group: GroupSoFar, time_ns: Integers, columns: dict[str, Integers]) -> int:
-        """The records whose sender and port of the receiver a member has; the sender's port tells connections apart."""
+        """Take the records that match a member's sender address and receiver port; the sender's port distinguishes
+        connections."""
         ends = np.unique([(_address(each) << 16) | each.destination_port for each in group.members])
         rows = np.flatnonzero(np.isin((columns["address"].astype(np.int64) << 16) | columns["dport"], ends))
         if rows.size:
@@ -180,17 +182,18 @@ class AckTrace:
 
 
 def _address(flow: Flow) -> int:
-    """The sender's address as the trace has it."""
+    """The sender's address as an integer, as in the trace."""
     return int.from_bytes(ipaddress.IPv4Address(flow.source_address).packed, "little")
 
 
 def _ends(flow: Flow) -> tuple[str, int]:
-    """The addresses that identify a flow when the kernel chose the sender's port."""
+    """The addresses that identify a flow if the kernel chose the sender's port."""
     return flow.source_address, flow.destination_port
 
 
 def _layout(raw: Path) -> Layout:
-    """From the kernel's own description, which is there before the first record; trace.json comes at the end."""
+    """The layout of records from the kernel's own description, which exists before the first record; trace.json is
+    written only at the end."""
     texts = {
         name: (raw / name).read_text(encoding="ascii") for name in ("header_page", "header_event", f"{_NAME}.format")
     }

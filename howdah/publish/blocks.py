@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TSDB blocks of an experiment, made by ``promtool`` and kept beside its runs so that each run is imported once."""
+"""TSDB blocks of an experiment, built by ``promtool`` and kept beside its runs so that each run is imported once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUFFIX = ".nights"
 
 
 def nights(runs: Path) -> Iterator[Path]:
-    """Directories of all nights below the runs directory, oldest first; unfinished ones are passed over."""
+    """Yield the directories of all nights below the runs directory, oldest first, without unfinished ones."""
     for samples in sorted(runs.glob(f"*{SUFFIX}/[!.]*/{SAMPLES}")):
         if not samples.parent.is_symlink():
             yield samples.parent
@@ -40,7 +40,7 @@ def latest_nights(runs: Path) -> list[Path]:
 
 
 def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
-    """The blocks of a night, made when they are not there. Raises HowdahError when promtool refuses the samples."""
+    """Return the blocks of a night and build them if missing. Raises HowdahError if promtool rejects the samples."""
     with open_foreign(night / SAMPLES) as samples:
         key = authentication_code(b"night\0" + hashlib.file_digest(samples, "sha256").digest())
     target = night / DIRECTORY / key[:16]  # nobody else can name blocks so that this user's Prometheus opens them
@@ -61,7 +61,7 @@ _LIMIT_S = 600
 def blocks_key(run: Run) -> str:
     """The key of a run's blocks, which changes with its files, its labels and the code that reads them.
 
-    Only this user can name blocks so that this user's Prometheus opens them.
+    The key is an authentication code, so only this user can name blocks that this user's Prometheus opens.
     """
     directory: RunDirectory = run.directory
     digest = hashlib.sha256(f"{remembered_sha256([__name__])}{run.experiment}".encode())
@@ -74,9 +74,9 @@ def blocks_key(run: Run) -> str:
 
 
 def build_run(run: Run, promtool: Path, target: Path) -> None:
-    """Write the blocks of one run into the new directory ``target``: built aside and renamed, so it is whole or absent.
+    """Write the blocks of one run into the new directory ``target``, atomically: it is whole or absent.
 
-    Raises HowdahError when promtool refuses the samples or the disk is full.
+    Raises HowdahError if promtool rejects the samples or the disk is full.
     """
     build_text(
         openmetrics(families([run])),
@@ -88,7 +88,7 @@ def build_run(run: Run, promtool: Path, target: Path) -> None:
 
 
 def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path, hint: str | None = None) -> None:
-    """Build blocks of any OpenMetrics text; ``of`` names its subject in errors."""
+    """Build blocks from any OpenMetrics text; ``of`` names its subject in errors."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with scratch(PARTIAL, target.parent) as work:
@@ -115,7 +115,7 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
 
 
 def are_there(target: Path) -> bool:
-    """Whether blocks were built in ``target`` and each is of files still: Prometheus would open a pipe, and wait."""
+    """Whether ``target`` has blocks that consist of regular files only: Prometheus would open a pipe and hang."""
     return target.is_dir() and all(kind is None for _, kind in files_below(target))
 
 
@@ -127,7 +127,7 @@ def blocks_in(target: Path) -> list[Path]:
 def build_experiment(
     experiment: Experiment, prometheus: Prometheus, root: Path | None = None, *, tell: Progress | None = None
 ) -> list[Path]:
-    """Block directories of every run of the experiment, building those that are missing or out of date.
+    """Return the block directories of every run of the experiment; build those that are missing or out of date.
 
     They are in ``root`` (default: ``prometheus/`` in the experiment), one directory a run, named by run and key.
     """
@@ -149,7 +149,8 @@ def build_experiment(
 
 
 def link_blocks(blocks: list[Path], data: Path) -> None:
-    """Give a server's data directory these blocks, as hard links where the file system can: the originals stay ours."""
+    """Put these blocks into a server's data directory as hard links, or as copies if the file system has none. The
+    originals stay untouched."""
     for block in blocks:
         target = data / block.name
         if target.exists():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dashboards in Grafana's JSON model: of finished runs, nights and a sweep from ``reports/dashboard/boards.yaml``, of
-runs as they happen from ``panels.yaml``, which are also a page that Prometheus itself shows.
+"""Dashboards in Grafana's JSON model: of finished runs, nights and a sweep from ``reports/dashboard/boards.yaml``, and
+of live runs from ``panels.yaml``, which also make a page that Prometheus itself serves.
 
-``python -m howdah.publish.board`` writes the JSON beside them again; a test compares it, checks it against Grafana's
-schema, and puts every query to a real Prometheus.
+``python -m howdah.publish.board`` regenerates the JSON beside them. A test compares it, checks it against Grafana's
+schema, and sends every query to a real Prometheus.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BoardQuery:
     legend: str = "__auto"
 
     def promql(self, choice: str) -> str:
-        """With its places filled in; Grafana's own variables stay."""
+        """The query with its placeholders filled in; Grafana's own variables stay."""
         places = {"record": f'job="", {choice}', "now": f'job="{RESULTS_JOB}", {choice}', "choice": choice}
         counts = Template(_COUNTS).safe_substitute(places)
         return Template(self.query).safe_substitute(places, counts=counts)
@@ -57,7 +57,7 @@ class BoardPanel:
     width: int = _WIDTH
 
     def grafana(self, choice: str, every: str) -> dict[str, Any]:
-        """Without its number and place."""
+        """The panel in Grafana's model, without its id and position."""
         options, custom = _KINDS[self.kind]
         is_now = self.kind in ("stat", "table")
         return {
@@ -84,7 +84,7 @@ class BoardPanel:
 
 @dataclass(frozen=True)
 class Board:
-    """A dashboard as boards.yaml describes it."""
+    """A dashboard as described in boards.yaml."""
 
     uid: str
     title: str
@@ -100,7 +100,7 @@ class Board:
         return FOLDER / f"{self.uid}.json"
 
     def grafana(self) -> dict[str, Any]:
-        """As Grafana reads it (schema 39, Grafana 11 or later); panels in rows from left to right."""
+        """The dashboard in Grafana's model (schema 39, Grafana 11 or later), with panels in rows from left to right."""
         choice = ", ".join(f'{name}=~"${name}"' for name in self.choices)
         labels = dict.fromkeys(self.choices, self.metric) | self.more
         drawn = []
@@ -132,7 +132,7 @@ def boards() -> list[Board]:
 
 
 def label_choices(labels: Mapping[str, str], **more: str) -> list[dict[str, Any]]:
-    """Of Prometheus, and of the values that labels of metrics have; ``more`` are further fields of Grafana's."""
+    """Choices of the Prometheus and of the values of labels; ``more`` are further Grafana fields."""
     return [
         _SOURCE_CHOICE,
         *(
@@ -186,7 +186,7 @@ _GRAFANA_UNITS = {"ms": "ms", "%": "percent", "Mbit/s": "Mbits", "kB": "deckbyte
 
 @dataclass(frozen=True)
 class DashboardPanel:
-    """One figure of the dashboard. ``query`` has the places ``$run``, ``$path`` and ``$window``."""
+    """One figure of the dashboard. ``query`` has the placeholders ``$run``, ``$path`` and ``$window``."""
 
     id: str
     title: str
@@ -211,7 +211,7 @@ def _panel(written: dict[str, str]) -> DashboardPanel:
 
 
 def write_page(directory: Path) -> Path:
-    """The page with all it needs in one file; it asks the server it came from and no other."""
+    """Write the page as one self-contained file; its only requests go to the server it came from."""
     folder = REPORTS / "dashboard"
     vendor = REPORTS / "vendor" / f"uplot-{UPLOT_VERSION}"
     environment = Environment(
@@ -251,7 +251,7 @@ def write_page(directory: Path) -> Path:
 
 
 def grafana() -> dict[str, Any]:
-    """The dashboard in Grafana's JSON model (schema 39, Grafana 11 or later), for provisioning from a file."""
+    """The live dashboard in Grafana's JSON model (schema 39, Grafana 11 or later), for provisioning from a file."""
     metric = f'howdah_live_run_info{{job="{LIVE_JOB}"}}'
     run = f'job="{LIVE_JOB}", ' + ", ".join(f'{name}=~"${name}"' for name in _CHOICES)
     return {

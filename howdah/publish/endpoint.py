@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page of metrics for a Prometheus to scrape: of the same command, from a thread, or of a live machine.
+"""An HTTP endpoint of metrics for Prometheus, for the running command (in a thread) or for a live machine.
 
 ``prometheus_client`` writes the page: it negotiates the format (text or OpenMetrics) and compresses.
 """
@@ -30,14 +30,14 @@ _MOST_KEPT = 8  # answers; whoever asks may write a query string of his own
 
 
 class _Reading(Collector):
-    """Collects what ``read`` returns at a scrape, the last sample of each series; one scrape at a time."""
+    """Collects what ``read`` returns at a scrape: the last sample of each series, one scrape at a time."""
 
     def __init__(self, read: Callable[[], Families]) -> None:
         self._read = read
         self._reading = threading.Lock()
 
     def describe(self) -> list[Metric]:
-        """Describe nothing, so that the registry does not read to learn names."""
+        """Describe nothing, so that the registry does not call ``read`` to learn names."""
         return []
 
     def collect(self) -> Iterable[Metric]:
@@ -51,7 +51,7 @@ class _Reading(Collector):
 
 
 def registry(read: Callable[[], Families]) -> CollectorRegistry:
-    """What ``prometheus_client`` writes pages of: all that ``read`` returns when it is asked."""
+    """A registry for ``prometheus_client`` that calls ``read`` at every scrape."""
     found = CollectorRegistry(auto_describe=False)
     found.register(_Reading(read))
     return found
@@ -71,7 +71,8 @@ class _ScrapeHandler(WSGIRequestHandler):
 
 
 class ScrapeEndpoint(FewAtOnce, WSGIServer):
-    """Calls ``read`` at every scrape; with ``stamp`` only when what that returns is another object than before."""
+    """Serves what ``read`` returns at every scrape. With ``stamp``, ``read`` is called again only after ``stamp``
+    returned another object."""
 
     def __init__(
         self, read: Callable[[], Families], stamp: Callable[[], object] = object, address: str = LOOPBACK, port: int = 0
@@ -95,7 +96,7 @@ class ScrapeEndpoint(FewAtOnce, WSGIServer):
         return answer
 
     def server_bind(self) -> None:
-        """Bind without the look-up of its own name in http.server, which may wait for a name server."""
+        """Bind without http.server's look-up of the host name, which may wait for a name server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.socket.getsockname()[:2]
         self.setup_environ()
@@ -107,7 +108,7 @@ class ScrapeEndpoint(FewAtOnce, WSGIServer):
 
 
 def _application(metrics: WSGIApplication) -> WSGIApplication:
-    """Only /metrics, HEAD as well as GET, and status 500 with the reason where nothing can be read."""
+    """Serve only /metrics, with HEAD as well as GET; answer 500 with the reason if reading fails."""
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         if environ["PATH_INFO"] == "/":
@@ -132,7 +133,7 @@ def _application(metrics: WSGIApplication) -> WSGIApplication:
 
 
 def _remembering(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIApplication:
-    """Keeps the newest answers, one for each format, as long as ``stamp`` returns the same object."""
+    """Cache the newest answers, one for each format, as long as ``stamp`` returns the same object."""
     made: dict[tuple[object, ...], tuple[_Told, list[bytes]]] = {}
     lock = threading.Lock()
 
@@ -155,7 +156,7 @@ def _remembering(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIA
 
 
 class _Told:
-    """Status and headers that a WSGI application sets before the body."""
+    """The status and headers that a WSGI application sets before the body."""
 
     def __init__(self) -> None:
         self.status = ""
@@ -175,7 +176,7 @@ def _text(start: StartResponse, status: str, text: str) -> list[bytes]:
 
 @contextmanager
 def endpoint(read: Callable[[], Families], stamp: Callable[[], object] = object) -> Iterator[ScrapeEndpoint]:
-    """An endpoint on a free port for the length of a ``with`` block."""
+    """Run an endpoint on a free port for the length of a ``with`` block."""
     with ScrapeEndpoint(read, stamp) as served:
         thread = threading.Thread(target=served.serve_forever, daemon=True)
         thread.start()

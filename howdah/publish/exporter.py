@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah exporter``: a live machine for Prometheus, through inet_diag, rtnetlink and /proc, over HTTP on loopback or
-on a link to other machines. It changes nothing, and needs no root.
+"""``howdah exporter``: metrics of a live machine for Prometheus, read through inet_diag, rtnetlink and /proc and served
+over HTTP on loopback or on a link to other machines. It changes nothing and needs no root.
 
-On the hosts of several machines it runs from an archive with the machine's own Python, and needs nothing of them but
-the standard library: ``prometheus_client`` is in the archive. Queues and interfaces have the names and units of runs
-(howdah/publish/metric.py). Connections are summed by congestion control, so that the number of series does not grow
-with them.
+On the hosts of several machines it runs from an archive with the machine's own Python and needs only the standard
+library, because the archive includes ``prometheus_client``. Queues and interfaces have the names and units of runs
+(howdah/publish/metric.py). Connections are summed by congestion control, so that their number does not affect the
+number of series.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ DEFAULT_PORT = 9750
 
 
 class AddressError(ValueError):
-    """The exporter must not listen there."""
+    """The exporter must not listen on this address."""
 
 
 def require_address(address: str) -> None:
-    """Raise AddressError for anything but one address: a wildcard would listen on every interface."""
+    """Raise AddressError unless this is a single address: a wildcard would listen on every interface."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -56,7 +56,7 @@ def require_address(address: str) -> None:
 
 
 class Exporter(ScrapeEndpoint):
-    """Reads the machine at every scrape, one at a time. Raises AddressError, or OSError when it cannot listen."""
+    """Reads the machine at every scrape, one at a time. Raises AddressError, or OSError if it cannot listen."""
 
     def __init__(self, address: str, port: int, machine: LiveMachine) -> None:
         require_address(address)
@@ -98,7 +98,7 @@ _OF_RUNS = {metric.name: metric for metric in SERIES}
 
 
 def _of_runs(name: str, labels: tuple[str, ...]) -> PublishedMetric:
-    """A metric of runs, without the labels of roles, which a machine does not know."""
+    """A metric of runs without its ``role`` label, which a machine does not know."""
     metric = _OF_RUNS[name]
     return PublishedMetric(metric.name, metric.kind, metric.help, labels)
 
@@ -142,7 +142,7 @@ _BY_NAME = {metric.name: metric for metric in MACHINE}
 
 @dataclass(frozen=True)
 class Reading:
-    """One sample: ``labels`` are in the order of the metric's, ``value`` in the unit its name ends with."""
+    """One sample: ``labels`` are in the metric's order, ``value`` is in the unit that ends the metric's name."""
 
     name: str
     labels: tuple[str, ...]
@@ -150,9 +150,9 @@ class Reading:
 
 
 def families_of(readings: Iterable[Reading]) -> Families:
-    """Readings by metric, with their labels.
+    """Group readings by metric, with their labels.
 
-    Raises KeyError for a name that ``MACHINE`` does not have, and ValueError for a wrong number of labels.
+    Raises KeyError for a name that ``MACHINE`` lacks, and ValueError for a wrong number of labels.
     """
     found: Families = {}
     for each in readings:
@@ -173,7 +173,7 @@ _CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "ste
 
 @dataclass(frozen=True)
 class LiveConnection:
-    """One established connection. Times in microseconds, rates in bytes per second; None: not known."""
+    """One established connection. Times are in microseconds, rates in bytes per second; None means unknown."""
 
     algorithm: str
     cwnd_packets: int
@@ -190,7 +190,7 @@ class LiveConnection:
 
 
 def parse_connection(message: Message) -> LiveConnection | None:
-    """One inet_diag answer; None unless it is an established connection with a whole struct tcp_info."""
+    """Parse one inet_diag answer; None unless it is an established connection with a complete struct tcp_info."""
     if len(message.payload) < INET_DIAG_MSG_BYTES or message.payload[1] != TCP_ESTABLISHED:
         return None
     found = parse_attributes(message.payload[INET_DIAG_MSG_BYTES:])
@@ -218,7 +218,7 @@ def parse_connection(message: Message) -> LiveConnection | None:
 
 
 def aggregate(node: str, connections: list[LiveConnection]) -> Iterator[Reading]:
-    """Connections together, by algorithm."""
+    """Sum the connections by algorithm."""
     by_algorithm: dict[str, list[LiveConnection]] = {}
     for connection in connections:
         by_algorithm.setdefault(connection.algorithm, []).append(connection)
@@ -243,14 +243,14 @@ def aggregate(node: str, connections: list[LiveConnection]) -> Iterator[Reading]
 
 
 def cpu_seconds(node: str, stat: str, ticks_per_second: int) -> Iterator[Reading]:
-    """From the first line of /proc/stat, whose fields are ticks."""
+    """Yield the processor times from the first line of /proc/stat, whose fields are ticks."""
     fields = stat.split("\n", 1)[0].split()
     for mode, ticks in zip(_CPU_MODES, fields[1:], strict=False):
         yield Reading("howdah_cpu_seconds_total", (node, mode), int(ticks) / ticks_per_second)
 
 
 class LiveMachine:
-    """The machine this runs on. Not for several threads at once: it keeps its sockets open."""
+    """The machine this runs on. Not thread-safe: it keeps its sockets open."""
 
     def __init__(self, node: str | None = None) -> None:
         self.node = node or socket.gethostname()
@@ -263,7 +263,7 @@ class LiveMachine:
         self._diag.close()
 
     def read(self) -> list[Reading]:
-        """One reading of everything. Raises OSError (NetlinkError) when the kernel refuses a question."""
+        """Read everything once. Raises OSError (NetlinkError) if the kernel rejects a request."""
         return [*aggregate(self.node, self._connections()), *self._counters(), *self._network(), *self._cpu()]
 
     def _connections(self) -> list[LiveConnection]:
@@ -304,8 +304,7 @@ class LiveMachine:
 
 
 def _where(handle: str, parent: str) -> str:
-    """The handle of a queue; its parent, which is unique, for a queue of the kernel's own, which has no handle
-    (``0:``)."""
+    """The handle of a queue. The kernel's own queues have no handle (``0:``) and get their parent, which is unique."""
     return handle if handle not in ("0:", "0:0") else f"0:@{parent}"
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses requests that a web page sends under its own host name (DNS rebinding), and too many at once.
+"""Refuses requests that a web page sends under its own host name (DNS rebinding), and too many concurrent requests.
 
-A browser sends any page's requests to loopback. A page's name that a name server turns into 127.0.0.1 makes them
-readable for that page, but the request still says the name in ``Host``. Standard library only.
+Any web page can make a browser send requests to loopback. If the page's own name resolves to 127.0.0.1, the page can
+also read the answers, but the request still has that name in ``Host``. Standard library only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_AT_ONCE = 16  # a Prometheus needs one, a person's browser six
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is loopback. ``localhost`` is the only name that counts: name servers decide on others."""
+    """Whether a host is loopback. ``localhost`` is the only name accepted, because name servers decide on others."""
     try:
         return ipaddress.ip_address(host.strip("[]").partition("%")[0]).is_loopback
     except ValueError:
@@ -27,7 +27,7 @@ def is_loopback(host: str) -> bool:
 def is_addressed(host: str | None, address: str, port: int) -> bool:
     """Whether a request's ``Host`` (None: HTTP/1.0 without one) names this server.
 
-    Beyond loopback a machine has names that only others know, and what it serves is for others to read.
+    Always true beyond loopback: there a machine has names it does not know, and what it serves is meant for others.
     """
     if host is None or not is_loopback(address):
         return True
@@ -35,15 +35,15 @@ def is_addressed(host: str | None, address: str, port: int) -> bool:
 
 
 class RequestHeaders(Protocol):
-    """The headers of a request, by name in any case."""
+    """The headers of a request, looked up by name in any case."""
 
     def get(self, name: str, /) -> Any: ...
 
 
 def refusal(headers: RequestHeaders, address: str, port: int) -> tuple[int, str] | None:
-    """The status and the reason with which a request is refused; None for one that is answered.
+    """The status and reason for refusing a request; None if it is to be answered.
 
-    ``Origin`` says which page sends it, if another one than the server's own does.
+    ``Origin`` names the page that sent it, if that is not the server's own.
     """
     if not is_addressed(headers.get("Host"), address, port):
         return 421, "this server has another name"
@@ -56,7 +56,7 @@ def refusal(headers: RequestHeaders, address: str, port: int) -> tuple[int, str]
 
 
 class FewAtOnce(socketserver.ThreadingMixIn):
-    """Answers so many requests at once; further connections are closed without an answer."""
+    """Answers at most MOST_AT_ONCE requests at a time and closes further connections without an answer."""
 
     daemon_threads = True
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what the live page shows of experiments and runs, as one JSON file beside it, at every scrape."""
+"""Writes the state of experiments and runs for the live page, as one JSON file beside it, at every scrape."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class State:
-    """What ``runs.json`` has."""
+    """The contents of ``runs.json``."""
 
     phases: tuple[str, ...]
     experiments: list[StateOfExperiment]
@@ -137,7 +137,7 @@ class LiveState:
         write_whole(directory / FILE, json.dumps(encoded(self.state()), allow_nan=False))
 
     def state(self) -> State:
-        """``underway`` as the watch saw it at its last look; ``finished`` newest first."""
+        """The current state; ``underway`` is as of the watch's last look, ``finished`` has the newest first."""
         self._look_for_finished()
         held = held_experiments(self._runs, self._cache)
         return State(
@@ -151,7 +151,7 @@ class LiveState:
         )
 
     def _look_for_finished(self) -> None:
-        """Find the runs whose run.json was last written since the server began; skip those that cannot be read."""
+        """Find the runs whose run.json was written since the server began; skip unreadable ones."""
         found = []
         for file in self._records_of_changed():
             run = file.parent
@@ -173,7 +173,8 @@ class LiveState:
         self._finished = {run: shown for run, shown in self._finished.items() if run.exists()}
 
     def _records_of_changed(self) -> Iterator[Path]:
-        """Records of experiments in which a run ended since the server began; others may have thousands of runs."""
+        """Yield the run.json files of experiments that changed since the server began; others may have thousands of
+        runs."""
         for experiment in self._runs.glob("*/"):
             try:
                 if experiment.is_symlink() or experiment.stat().st_mtime < self._began_s:
@@ -237,7 +238,7 @@ def _until_now(course: Reals, each: FlowSoFar | GroupSoFar, trace: AckTrace) -> 
 
 
 def _finished(directory: RunDirectory) -> FinishedRun:
-    """A run that ended, as the analysis has it."""
+    """A finished run, as analysed."""
     (run,) = read_results(directory.path, lambda _text: None).runs
     rows = {(row.flow, row.metric): row.value for row in run.metrics}
     alone = [flow for flow in (run.plan.flows if run.plan else []) if flow.group is None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue of what is published to Prometheus: names, kinds, units and meaning.
+"""The catalogue of metrics published to Prometheus: names, kinds, units and meaning.
 
 Names follow Prometheus' conventions: the prefix ``howdah_``, base units (seconds, bytes, ratio), ``_total`` for
 counters, ``_info`` for facts. docs/prometheus.md holds the same table; a test compares them.
@@ -15,7 +15,7 @@ LIVE_JOB, NODE_JOB, RESULTS_JOB = "howdah-live", "node", "howdah-results"  # of 
 
 @dataclass(frozen=True)
 class PublishedMetric:
-    """``kind`` is gauge, counter or info. ``name`` is what a query writes, with ``_total`` or ``_info``."""
+    """A metric. ``kind`` is gauge, counter or info; ``name`` is as in queries, with ``_total`` or ``_info``."""
 
     name: str
     kind: str
@@ -43,7 +43,7 @@ _UNITS = ("seconds", "bytes", "packets", "ratio")
 
 
 def unit_of(metric: PublishedMetric) -> str:
-    """What a UNIT line says of the family; empty where there must be none."""
+    """The family's unit for a UNIT line; empty if it must have none."""
     unit = next((unit for unit in _UNITS if metric.family.endswith("_" + unit)), "")
     return "" if metric.kind == "info" else unit
 

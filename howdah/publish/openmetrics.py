@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as samples, and samples as OpenMetrics text for ``promtool tsdb create-blocks-from openmetrics``.
+"""Converts runs to samples, and samples to OpenMetrics text for ``promtool tsdb create-blocks-from openmetrics``.
 
-Virtual time is mapped to the host time at which the run started plus the offset from the epoch. So runs of one
-experiment appear at the time when they were made and differ in their labels.
+A sample's time is the host time at which the run started plus its virtual time since the epoch. So the runs of an
+experiment appear at the time when they were made, and differ in their labels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXACT = 1e15  # below it every whole number is exact and is written as one
 
 
 def run_labels(run: Run) -> dict[str, str]:
-    """Labels that every series of a run has and that together distinguish the runs of a server."""
+    """The labels of every series of a run, which together distinguish it from the other runs on a server."""
     labels = {
         "experiment": run.experiment,
         "scenario": run.plan.profile if run.plan else run.experiment,
@@ -38,7 +38,7 @@ def run_labels(run: Run) -> dict[str, str]:
 def flow_labels(plan: Plan, flow: int) -> dict[str, str]:
     """Name and number (from 1, in the order of the profile) of the flow with this id.
 
-    Raises HowdahError where the plan has none: the number comes from a table, which may be damaged.
+    Raises HowdahError if the plan has no such flow: the id comes from a table, which may be damaged.
     """
     flows = plan.flows
     if 0 < flow <= len(flows) and flows[flow - 1].id == flow:  # as in every plan of howdah's own
@@ -50,12 +50,13 @@ def flow_labels(plan: Plan, flow: int) -> dict[str, str]:
 
 
 def start_ms(run: Run) -> int:
-    """Host time of the run's epoch, milliseconds since 1970."""
+    """The host time of the run's epoch, in milliseconds since 1970."""
     return round(run.started_s * 1000)
 
 
 def end_ms(run: Run) -> int:
-    """Host time to which the end of the run is mapped; summaries have their one sample there."""
+    """The host time that corresponds to the run's end, in milliseconds since 1970; summaries have their only sample
+    there."""
     return start_ms(run) + (run.plan.duration_us // 1000 if run.plan else 0)
 
 
@@ -100,7 +101,7 @@ def _plain(values: Float64) -> list[float]:
 
 
 def _facts(run: Run) -> Iterator[tuple[PublishedMetric, dict[str, str], float]]:
-    """Run summaries: one sample each. The run's name is a label here and nowhere else."""
+    """Yield the summaries of a run, one sample each. Only these have the run's name as a label."""
     run_info, exit_info = INFO
     record = run.provenance
     facts = {
@@ -128,7 +129,7 @@ def _facts(run: Run) -> Iterator[tuple[PublishedMetric, dict[str, str], float]]:
 
 
 def _of_row(run: Run, row: MetricRow) -> dict[str, str]:
-    """Labels of what a row of metrics.json is about: a flow, a group of connections, or nothing for the whole run."""
+    """The labels of the flow or group that a row of metrics.json describes; none for the whole run."""
     if row.flow is not None and run.plan:
         return flow_labels(run.plan, row.flow)
     return {"flow": row.of} if row.of else {}
@@ -141,7 +142,7 @@ def _series(name: str, labels: dict[str, str]) -> str:
 
 
 def _number(value: float) -> str:
-    """Whole numbers without a decimal point, everything else so that it reads back equal."""
+    """Format a value: whole numbers without a decimal point, all others so that they read back equal."""
     value = float(value)
     return str(int(value)) if value.is_integer() and abs(value) < _EXACT else repr(value)
 
@@ -151,7 +152,7 @@ def _escaped(text: str) -> str:
 
 
 def openmetrics(found: Families) -> Iterator[str]:
-    """Pieces of an OpenMetrics document with timestamps in seconds, ``# EOF`` at its end."""
+    """Yield the pieces of an OpenMetrics document with timestamps in seconds and ``# EOF`` at its end."""
     for metric in sorted(found, key=lambda each: each.name):
         yield f"# HELP {metric.family} {metric.help}\n# TYPE {metric.family} {metric.kind}\n"
         if unit := unit_of(metric):
@@ -164,10 +165,10 @@ def openmetrics(found: Families) -> Iterator[str]:
 
 
 def summary_metric(measure: str, unit: str) -> tuple[PublishedMetric, float]:
-    """The metric that holds a measure of metrics.json, and the factor from the measure's unit to the metric's.
+    """The metric for a measure of metrics.json, and the factor from the measure's unit to the metric's.
 
-    ``exit_time_s`` becomes ``howdah_exit_time_seconds``; a measure without a unit that is a ratio gains ``_ratio``;
-    ``exit_quantity`` in microseconds becomes ``howdah_exit_quantity_seconds``.
+    ``exit_time_s`` becomes ``howdah_exit_time_seconds``; a ratio gains ``_ratio``; ``exit_quantity`` in microseconds
+    becomes ``howdah_exit_quantity_seconds``.
     """
     known = known_metrics().get(measure)
     if known is not None and known.is_by_cause and unit:  # part of the name, since a metric has one unit

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far experiments and runs are, and what of an experiment is done, failed, in progress and to come: as the disk has
-it, without asking any process."""
+"""Progress of experiments and runs: what is done, failed, in progress and waiting. Read from disk alone, without asking
+any process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST_BUILT = ("kernel", "tree", "tool", "module")
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run is. Simulated time counts from the guest's boot; ``of_us`` is 0 before the agent knows the end."""
+    """The progress of a run. Simulated time counts from the guest's boot; ``of_us`` is 0 until the end is known."""
 
     phase: str
     time_us: int = 0
@@ -56,7 +56,7 @@ def _said(file: Path) -> Position | None:
 
 
 def _analysis_phase(directory: RunDirectory) -> str:
-    """The running stage of the analysis, from the files that earlier stages left."""
+    """The running stage of the analysis, judged by the files of earlier stages."""
     for phase, left in (("conclude", directory.verdict), ("judge", directory.metrics)):
         if left.exists():
             return phase
@@ -65,7 +65,7 @@ def _analysis_phase(directory: RunDirectory) -> str:
 
 @dataclass(frozen=True)
 class ExperimentPhase:
-    """An experiment that a command works in: its runs made, of how many (0: not known yet), and what is being built."""
+    """An experiment that a command is working on: runs made, total runs (0: not known yet), and what is being built."""
 
     path: Path
     made: int
@@ -74,7 +74,7 @@ class ExperimentPhase:
 
 
 def held_experiments(runs: Path, cache: Path) -> list[ExperimentPhase]:
-    """Experiments whose lock is held, by the kernel's list, because trying a lock could make a command fail."""
+    """The experiments whose lock is held. Taken from the kernel's list: trying a lock could make a command fail."""
     holders = _flock_holders()
     found = []
     for lock in sorted(runs.glob("*/.lock")):
@@ -92,7 +92,7 @@ def held_experiments(runs: Path, cache: Path) -> list[ExperimentPhase]:
 
 
 def _flock_holders() -> dict[tuple[int, int, int], int]:
-    """Process by device and inode (proc_locks(5)): ``1: FLOCK ADVISORY WRITE 123 fe:00:456 0 EOF``."""
+    """Process ids by device and inode (proc_locks(5)): ``1: FLOCK ADVISORY WRITE 123 fe:00:456 0 EOF``."""
     found: dict[tuple[int, int, int], int] = {}
     try:
         lines = _LOCKS.read_text(encoding="ascii").splitlines()
@@ -115,7 +115,7 @@ def _cells(experiment: Path) -> tuple[int, int]:
 
 
 def _building(cache: Path, holder: int) -> tuple[str, ...]:
-    """The kinds of what this process is building in the cache, slowest first."""
+    """The kinds of objects that this process is building in the cache, slowest first."""
     kinds = {entry.parent.name for entry in cache.glob(f"*/{PARTIAL}*-{holder}")}
     return tuple(sorted(kinds, key=lambda kind: (kind not in _FIRST_BUILT, kind)))
 
@@ -126,8 +126,8 @@ _REPEATED = ("repetition",)
 
 @dataclass(frozen=True)
 class Queue:
-    """Runs of an experiment. ``verdicts`` counts those made by verdict, and by status (``failed``) without one;
-    ``to_come`` names the first that are neither made nor in progress, of ``waiting``; ``left_s`` is wall time."""
+    """The runs of an experiment. ``verdicts`` counts finished runs by verdict, or by status (``failed``) without one;
+    ``to_come`` names the first of the ``waiting`` runs; ``left_s`` is wall time."""
 
     verdicts: dict[str, int]
     in_progress: int
@@ -144,7 +144,7 @@ class _Made:
 
 @dataclass
 class Queues:
-    """Reads each finished run once, so that a look is quick enough for a scrape a second."""
+    """Reads each finished run only once, so that it is fast enough for a scrape a second."""
 
     _made: dict[tuple[Path, int], _Made] = field(default_factory=dict)  # by the time at which run.json was written
 
@@ -193,14 +193,14 @@ class Queues:
 
 
 def _kind(cell: IndexedRun) -> str:
-    """What repetitions of a run have in common, because they take about as long."""
+    """What the repetitions of a run have in common; they take about equally long."""
     axes = {name: value for name, value in cell.axes.items() if name not in _REPEATED}
     return json.dumps([cell.algorithm, axes], sort_keys=True)
 
 
 def _left(waiting: list[tuple[str, str]], begun: list[str], walls: dict[str, list[float]]) -> float | None:
-    """Wall time until all runs are made, as many at once as now. A run takes as long as its repetitions did, else as
-    the median of all; one in progress half of it. None before any run is made."""
+    """Estimate the wall time until all runs are made, with as many at once as now; None before the first run is made. A
+    run takes the median time of its repetitions, else of all runs; a run in progress needs half of that."""
     every = [wall for of_kind in walls.values() for wall in of_kind]
     if not every or not (waiting or begun):
         return None

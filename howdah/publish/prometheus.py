@@ -29,7 +29,7 @@ _ROUNDS = "$2b$04$"  # the fewest: nobody guesses 256 bits
 
 @dataclass(frozen=True)
 class Password:
-    """``hashed`` is by bcrypt, as the server's file of its web has it."""
+    """``hashed`` is the bcrypt hash for the server's web configuration file."""
 
     word: str
     hashed: str
@@ -40,11 +40,11 @@ class Password:
 
     @property
     def authorization(self) -> str:
-        """The header of a request (RFC 7617)."""
+        """The Authorization header of a request (RFC 7617)."""
         return "Basic " + base64.b64encode(f"{_USER}:{self.word}".encode()).decode()
 
     def write(self, file: Path) -> None:
-        """What --web.config.file names, as JSON, which YAML contains; for this user alone."""
+        """Write the file for --web.config.file, readable by this user alone, as JSON, which is valid YAML."""
         text = json.dumps({"basic_auth_users": {_USER: self.hashed}})
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
             opened.write(text)
@@ -102,9 +102,10 @@ def _in(directory: Path) -> Prometheus | None:
 
 
 def find() -> Prometheus | None:
-    """The programs from ``$HOWDAH_PROMETHEUS`` (a directory), the cache or PATH, in this order; None when nowhere.
+    """The programs from ``$HOWDAH_PROMETHEUS`` (a directory), the cache or PATH, in this order; None if in none of
+    them.
 
-    Raises PrometheusUnavailableError when ``$HOWDAH_PROMETHEUS`` is set but does not hold both programs.
+    Raises PrometheusUnavailableError if ``$HOWDAH_PROMETHEUS`` is set but lacks one of the programs.
     """
     if chosen := os.environ.get("HOWDAH_PROMETHEUS"):
         found = _in(Path(chosen))
@@ -124,15 +125,15 @@ def find() -> Prometheus | None:
 def fetch() -> Prometheus:
     """Find the programs, or unpack Debian's ``prometheus`` package into the cache. Needs no root and starts nothing.
 
-    Raises PrometheusUnavailableError with what failed and what to do instead.
+    Raises PrometheusUnavailableError, which says what failed and what to do instead.
     """
     remedy = "Install prometheus and promtool, or set $HOWDAH_PROMETHEUS to their directory."
     return fetched(PACKAGE, find, remedy)
 
 
 def fetched(package: str, find_it: Callable[[], Program | None], remedy: str) -> Program:
-    """What is found, or found once its package is unpacked in the cache; of a machine without apt ``remedy`` says what
-    to do. Raises PrometheusUnavailableError."""
+    """Return what ``find_it`` finds, after unpacking its package into the cache if necessary. Raises
+    PrometheusUnavailableError; ``remedy`` is the hint for a machine without apt."""
     if found := find_it():
         return found
     for program in ("apt-get", "dpkg-deb"):
@@ -161,7 +162,7 @@ def fetched(package: str, find_it: Callable[[], Program | None], remedy: str) ->
 
 
 def _unpack(package: str, work: Path, target: Path) -> None:
-    """Download a package, unpack it aside in ``work``, and rename: a directory named as the target is whole."""
+    """Download a package, unpack it in ``work`` and rename it: a directory with the target's name is complete."""
     _call(
         ["apt-get", *_APT_OPTIONS, "download", package],
         work,
@@ -191,7 +192,7 @@ def _call(command: list[str], directory: Path, package: str, hint: str) -> None:
 
 
 def complaint_of(text: str) -> str:
-    """Why a program in Go ended. Of a crash its first line; the stacks behind it are for its authors."""
+    """Why a Go program ended. Of a crash only the first line, because the stack traces help only its authors."""
     lines = text.strip().splitlines()
     if not any(_STACK.match(line) for line in lines):
         return text.strip() or "it said nothing"

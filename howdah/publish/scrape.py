@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server scrapes: results of finished runs; with ``--live`` also runs that are being made, the machine's
-node_exporter, and the exporters it is given.
+"""The targets that a server scrapes: results of finished runs; with ``--live`` also runs in progress, the machine's
+node_exporter, and the given exporters.
 
-Blocks hold one sample of each result, at the end of its run, so a query that looks back a second or two does not find
-it. The page of finished runs has the results as long as the server runs, as a Pushgateway has those of batch jobs.
+Blocks hold one sample of each result, at the end of its run, so a query that looks back a second or two misses it. The
+page of finished runs repeats the results as long as the server runs, as a Pushgateway does for batch jobs.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def fetch() -> Path:
 
 @contextmanager
 def node_exporter(program: Path, directory: Path) -> Iterator[tuple[str, Password]]:
-    """Run it for the length of a ``with`` block; yields its address and the password it needs, which is written to
+    """Run the program for the length of a ``with`` block; yields its address and its password, which is written to
     ``directory``. It ends with this process, however that ends."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -90,7 +90,7 @@ _TARGET = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
 
 @contextmanager
 def scrape_results(finished: Finished) -> Iterator[Live]:
-    """Serve the results of finished runs and say how they are scraped; it ends with the ``with`` block."""
+    """Serve the results of finished runs for the length of a ``with`` block, and yield how to scrape them."""
     with endpoint(finished.families, lambda: finished.stamp) as served:
         yield Live(configuration({RESULTS_JOB: [served.address]}), LOOKBACK)
 
@@ -99,9 +99,9 @@ def scrape_results(finished: Finished) -> Iterator[Live]:
 def scrape(
     runs: Path, directory: Path, targets: tuple[str, ...], say: Callable[[str], None], finished: Finished | None = None
 ) -> Iterator[Live]:
-    """Start what is to be scraped and write the page into ``directory``; all of it ends with the ``with`` block.
+    """Start all targets and write the page into ``directory``; everything ends with the ``with`` block.
 
-    Without a node_exporter the machine's own figures are missing, and a message says why.
+    Without a node_exporter the machine's own metrics are missing, and a message says why.
     """
     for target in targets:
         if _TARGET.fullmatch(target) is None:
@@ -114,7 +114,7 @@ def scrape(
     state.write(assets)
 
     def scraped() -> Families:
-        """Write what the page reads, at each scrape, once a second."""
+        """Write the page's data at each scrape, once a second."""
         families = watch.families()
         state.write(assets)
         return families | sweep_families(runs)
@@ -136,7 +136,7 @@ def scrape(
 
 
 def configuration(jobs: dict[str, list[str]], passwords: Mapping[str, Password] = MappingProxyType({})) -> str:
-    """Prometheus' configuration, as JSON, which YAML contains; ``passwords`` are those that a job's targets want."""
+    """Prometheus' configuration, as JSON, which is valid YAML; ``passwords`` are those of a job's targets."""
     wanted = {
         job: {"basic_auth": {"username": password.user, "password": password.word}}
         for job, password in passwords.items()
@@ -168,7 +168,7 @@ _OF_EVERY_RUN = (INFO[0], END)
 
 
 class Finished:
-    """The results on the page. ``stamp`` becomes another object when they change."""
+    """The results on the page. ``stamp`` is replaced by another object when they change."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -31,14 +31,14 @@ _TOLD_EVERY_S = 5.0  # how far the first import is
 
 
 def experiments(runs: Path) -> Iterator[Path]:
-    """Directories of the experiments below the runs directory; ``latest`` and unfinished ones are passed over."""
+    """Yield the directories of the experiments below the runs directory, without ``latest`` and unfinished ones."""
     for index in experiment_indexes(runs):
         if not index.parent.is_symlink() and not index.parent.name.startswith("."):
             yield index.parent
 
 
 class Importer:
-    """Brings blocks of new and changed experiments into a server's data directory, each block once."""
+    """Adds blocks of new and changed experiments to a server's data directory, each block once."""
 
     def __init__(self, runs: Path, data: Path, prometheus: Prometheus) -> None:
         self.finished = Finished()
@@ -48,10 +48,10 @@ class Importer:
         self._known: set[str] = set()
 
     def look(self, say: Callable[[str], None] = lambda _line: None) -> tuple[int, int]:
-        """Import what is new; returns the numbers of experiments and of runs there are. ``say`` hears how far it is
-        where that takes some time.
+        """Import what is new; return the numbers of experiments and runs. ``say`` gets progress messages if it takes
+        long.
 
-        An experiment that cannot be read is reported and passed over: the others are still served.
+        An experiment that cannot be read is reported and skipped: the others are still served.
         """
         count, found = 0, list[Run]()
         paths = list(experiments(self.runs))
@@ -91,9 +91,9 @@ def _say(line: str) -> None:
 def serve(
     runs: Path, port: int, say: Callable[[str], None] = _say, *, live: bool = False, targets: tuple[str, ...] = ()
 ) -> None:
-    """Serve until interrupted; with ``live`` also what runs show while they are made, and exporters at ``targets``.
+    """Serve until interrupted; with ``live`` also runs in progress, and exporters at ``targets``.
 
-    Raises HowdahError for nothing to serve, no Prometheus, or a port that is taken.
+    Raises HowdahError if there is nothing to serve, no Prometheus, or the port is taken.
     """
     require_port(port)
     if live:
@@ -132,7 +132,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _watch(importer: Importer, server: Server) -> None:
-    """Put blocks into the directory, which Prometheus rereads once a minute."""
+    """Add new blocks to the directory, which Prometheus rereads every minute. Raise HowdahError if it ends."""
     due = time.monotonic() + _LOOK_AGAIN_S
     while True:
         if not server.alive():

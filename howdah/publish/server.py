@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus on loopback that ends with the process that started it, however that process ends; a proxy between
-it and browsers, which refuses what guard.py refuses, and forwards the rest; and instant and range queries.
+"""A real Prometheus on loopback that ends with the process that started it, however that process ends; a proxy in front
+of it, which rejects what guard.py rejects and forwards the rest; and instant and range queries.
 
-The proxy is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself wants a password that
-only this process knows.
+The proxy is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself requires a password
+that only this process knows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def free_port() -> int:
 
 
 def require_port(port: int) -> None:
-    """Raise PrometheusUnavailableError when ``port`` cannot be bound."""
+    """Raise PrometheusUnavailableError if ``port`` cannot be bound."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -67,8 +67,7 @@ def require_port(port: int) -> None:
 
 
 class Server:
-    """One running server. ``port`` is that of its front, if it has one, and else its own; ``url`` has no trailing
-    slash."""
+    """One running server. ``port`` is that of its proxy if it has one, else its own; ``url`` has no trailing slash."""
 
     def __init__(self, process: subprocess.Popen[bytes], own_port: int, log: Path, password: Password) -> None:
         self.process = process
@@ -81,14 +80,14 @@ class Server:
         return f"http://{LOOPBACK}:{self.port}"
 
     def client(self) -> Client:
-        """A client that asks the server directly, past its front."""
+        """A client that queries the server directly, bypassing the proxy."""
         return Client(f"http://{LOOPBACK}:{self.own_port}", self.password.authorization)
 
     def alive(self) -> bool:
         return self.process.poll() is None
 
     def wait_ready(self) -> None:
-        """Return when the server answers queries; raise PrometheusUnavailableError when it ends or takes too long."""
+        """Wait until the server answers queries; raise PrometheusUnavailableError if it ends or takes too long."""
         deadline = time.monotonic() + _READY_LIMIT_S
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         opener.addheaders.append(("Authorization", self.password.authorization))
@@ -123,8 +122,8 @@ class Server:
 
 @dataclass(frozen=True)
 class Live:
-    """What a server does beside answering for its blocks: ``configuration`` says what it scrapes, ``lookback`` how long
-    a scraped value holds, and ``assets`` is a directory it shows below /user/, if any."""
+    """What a server does besides serving its blocks: ``configuration`` says what it scrapes, ``lookback`` how long a
+    scraped value is valid, and ``assets`` is an optional directory that it serves below /user/."""
 
     configuration: str
     lookback: str
@@ -132,9 +131,8 @@ class Live:
 
 
 def start(prometheus: Prometheus, data: Path, live: Live | None = None, front_port: int | None = None) -> Server:
-    """Start a server on the blocks in ``data``, which it will write to, and wait until it answers.
-
-    ``front_port`` is where people find it.
+    """Start a server on the blocks in ``data``, which it will write to, and wait until it answers. ``front_port`` is
+    the port of its proxy.
 
     Call it from the main thread and keep that thread: the kernel kills the server when the thread that started it ends.
     """
@@ -176,7 +174,7 @@ def start(prometheus: Prometheus, data: Path, live: Live | None = None, front_po
 
 @contextmanager
 def running(prometheus: Prometheus, data: Path, port: int | None = None, live: Live | None = None) -> Iterator[Server]:
-    """Run a server and its front at ``port`` for the length of a ``with`` block."""
+    """Run a server and its proxy at ``port`` for the length of a ``with`` block."""
     if port is None:
         port = free_port()
     else:
@@ -192,7 +190,7 @@ def running(prometheus: Prometheus, data: Path, port: int | None = None, live: L
 
 @contextmanager
 def queried(prometheus: Prometheus, data: Path) -> Iterator[Client]:
-    """Run a server without a front, for this process alone, for the length of a ``with`` block."""
+    """Run a server without a proxy, for this process alone, for the length of a ``with`` block."""
     server = start(prometheus, data)
     try:
         yield server.client()
@@ -207,14 +205,14 @@ _OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "upgrade"
 
 
 class Front(FewAtOnce, http.server.HTTPServer):
-    """``inner`` is the port of Prometheus, ``authorization`` the header it wants. Raises OSError."""
+    """The proxy. ``inner`` is the port of Prometheus, ``authorization`` the header it requires. Raises OSError."""
 
     def __init__(self, port: int, inner: int, authorization: str) -> None:
         self.inner, self.authorization = inner, authorization
         super().__init__((LOOPBACK, port), _Passing)
 
     def server_bind(self) -> None:
-        """Bind without the look-up of its own name in http.server, which may wait for a name server."""
+        """Bind without http.server's look-up of the host name, which may wait for a name server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, int(self.socket.getsockname()[1])
 
@@ -276,7 +274,7 @@ class _Passing(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Log nothing: a page asks every second."""
+        """Log nothing: a page sends requests every second."""
 
 
 @contextmanager
@@ -297,7 +295,7 @@ _LIMIT_S = 120
 
 @dataclass(frozen=True)
 class Value:
-    """One element of an instant vector. ``metric`` is its name, where the query keeps it."""
+    """One element of an instant vector. ``metric`` is its name if the query keeps it."""
 
     labels: dict[str, str]
     value: float
@@ -306,7 +304,7 @@ class Value:
 
 @dataclass(frozen=True)
 class RangeSeries:
-    """One series of a range query: ``time_ms`` since 1970, as asked for."""
+    """One series of a range query; ``time_ms`` counts from 1970."""
 
     labels: dict[str, str]
     time_ms: Int64
@@ -315,7 +313,7 @@ class RangeSeries:
 
 @dataclass(frozen=True)
 class _Series:
-    """One of an answer: each point is a time in seconds and a value."""
+    """One series of an answer: each point is a time in seconds and a value."""
 
     name: str
     labels: dict[str, str]
@@ -323,9 +321,9 @@ class _Series:
 
 
 class Client:
-    """Speaks the HTTP API at ``url``; proxies are ignored, because the server is on loopback.
+    """A client of the HTTP API at ``url``; proxies are ignored, because the server is on loopback.
 
-    ``authorization`` is a header that the server wants to see.
+    ``authorization`` is the header that the server requires.
     """
 
     def __init__(self, url: str, authorization: str | None = None) -> None:
@@ -335,12 +333,12 @@ class Client:
             self._opener.addheaders.append(("Authorization", authorization))
 
     def instant(self, query: str, at_ms: int) -> list[Value]:
-        """The vector a query has at one time."""
+        """Evaluate a query at one time and return its vector."""
         result = self._call("query", {"query": query, "time": _seconds(at_ms)})
         return [Value(each.labels, each.points[0][1], each.name) for each in result]
 
     def range(self, query: str, start_ms: int, end_ms: int, step_ms: int) -> list[RangeSeries]:
-        """Values of a query at ``start``, ``start + step`` … up to ``end``; instants without a value are left out."""
+        """Evaluate a query at ``start``, ``start + step`` … up to ``end``; instants without a value are left out."""
         arguments = {
             "query": query,
             "start": _seconds(start_ms),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of a cluster's sweep as a file in the directory of runs, which each scrape reads.
+"""The numbers of a cluster's sweep as a file in the runs directory, which each scrape reads.
 
 The command writes it once a second, so it need not listen anywhere, and a scrape never asks scheduler or workers.
 """
@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from howdah.publish.metric import Families, MetricSamples, PublishedMetric
-from howdah.record.directory import is_abandoned, read_json, write_whole
+from howdah.record.directory import read_json, remove_abandoned, write_whole
 
 _FILE = ".sweep-"
+_LEFT_S = 10.0  # a command writes each second; the number of another container's process says nothing here
 RUN_STATES = ("made", "failed", "in_progress", "handed", "waiting")
 WORKER_STATES = ("ready", "preparing", "refused")
 _OWN = ("process",)
@@ -44,9 +45,9 @@ SWEEP: tuple[PublishedMetric, ...] = (RUNS, AGAIN, SIMULATED, SPEED, LEFT, WORKE
 
 @dataclass
 class SweepNumbers:
-    """The numbers of one command. ``runs`` and ``workers`` count by state; ``began_s`` is a time since 1970.
+    """The numbers of one command. ``runs`` and ``workers`` count by state; ``began_s`` counts from 1970.
 
-    ``left_s`` is None as long as nothing tells.
+    ``left_s`` is None until it can be estimated.
     """
 
     began_s: float = field(default_factory=time.time)
@@ -61,7 +62,7 @@ class SweepNumbers:
     sent_bytes: int = 0
 
     def write(self, runs: Path) -> None:
-        """Write the file in one step. Raises OSError."""
+        """Write the file atomically. Raises OSError."""
         write_whole(_file(runs, self.process), json.dumps(asdict(self)))
 
     def remove(self, runs: Path) -> None:
@@ -87,13 +88,12 @@ class SweepNumbers:
 
 
 def sweep_families(runs: Path) -> Families:
-    """Metrics of each command at work below ``runs``. Removes what a killed one left; skips unreadable files."""
+    """The metrics of each running command below ``runs``. Removes files of killed commands; skips unreadable files."""
     found: Families = {}
     for file in sorted(runs.glob(f"{_FILE}*")):
-        if is_abandoned(file):
-            file.unlink(missing_ok=True)
-            continue
         try:
+            if time.time() - file.stat().st_mtime > _LEFT_S and remove_abandoned(file):
+                continue
             SweepNumbers(**read_json(file)).add_to(found, time.time())
         except (OSError, ValueError, TypeError, AttributeError):
             continue

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs while they are made: the last reading of each collector, from raw/ as it grows, under the published names.
+"""Metrics of runs in progress: the last reading of each collector, from raw/ as it grows, under the published names.
 
-It reads the files that the collectors write, and asks neither the kernel nor the agent. For a run in virtual time it
-reads the trace (acktrace.py), because simulated seconds are not those of the scrape.
+It reads the files that the collectors write and asks neither the kernel nor the agent. For a run in virtual time it
+reads the trace (acktrace.py), because simulated seconds differ from those of the scrape.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _INTERFACE_COLUMNS = ("tx_bytes", "rx_bytes", "tx_dropped_packets", "rx_dropped_
 
 @dataclass
 class Tail:
-    """The newest frame of each node in a framed file that somebody is writing; reads on from where it was."""
+    """The newest frame of each node in a framed file that is being written; continues from the last position."""
 
     path: Path
     clock: Callable[[], float] = time.monotonic
@@ -74,7 +74,7 @@ class Tail:
     _latest: dict[int, tuple[float, int, int, bytes]] = field(default_factory=dict)  # seen, time, kind, answer
 
     def frames(self) -> Frames:
-        """One frame a node, of the nodes that were read lately. A frame that is not yet whole waits."""
+        """One frame for each node that was read lately. An incomplete frame waits."""
         self._read_on()
         now = self.clock()
         nodes = [node for node, (seen, *_) in sorted(self._latest.items()) if now - seen <= _FRESH_S]
@@ -111,7 +111,7 @@ class Tail:
 
 
 class LiveRun:
-    """One run that is being made. Raises HowdahError when its directory has no plan that can be read."""
+    """One run in progress. Raises HowdahError if its directory has no readable plan."""
 
     def __init__(self, directory: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.run: Run = load_run(directory, directory.parent.name)
@@ -157,7 +157,7 @@ class LiveRun:
         return position(self.run.directory)
 
     def _traced(self, trace: AckTrace) -> Iterator[tuple[str, dict[str, str], float]]:
-        """The newest ACK of each flow. No counters: their growth in a second of the scrape means nothing."""
+        """Yield the newest ACK of each flow. No counters: their growth in a second of the scrape means nothing."""
         trace.look()
         if trace.acks_per_second is not None:
             yield "howdah_live_acks_per_second", {}, trace.acks_per_second
@@ -177,7 +177,7 @@ class LiveRun:
         return frames, parse(frames, locate, columns)
 
     def _sockets(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        """Samples of single flows by number; connections of groups count in the sums alone."""
+        """Yield the samples of single flows; connections of groups only count in the sums."""
         _frames, records = self._parsed("tcp_info", tcp_info.locate, _SOCKET_COLUMNS)
         count = {"sender": 0, "receiver": 0}
         unacked, rtts = 0.0, []
@@ -263,7 +263,7 @@ def _flows_by_address(flows: list[Flow]) -> dict[tuple[str, str, str], list[Flow
 
 
 class Watch:
-    """All runs below a directory that are being made now."""
+    """All runs in progress below a directory."""
 
     def __init__(self, runs: Path) -> None:
         self._runs = runs
@@ -271,11 +271,11 @@ class Watch:
 
     @property
     def underway(self) -> list[LiveRun]:
-        """Runs that the last look found, by directory."""
+        """The runs that the last look found, by directory."""
         return [self._known[path] for path in sorted(self._known)]
 
     def families(self) -> Families:
-        """The metrics of all runs now. Skips directories whose maker has ended."""
+        """The metrics of all runs now. Skips directories whose process has ended."""
         present = {path for path in self._runs.glob(f"*/{PARTIAL}*") if _is_alive(path)}
         self._known = {path: live for path, live in self._known.items() if path in present}
         found: Families = {}
@@ -292,6 +292,6 @@ class Watch:
 
 
 def _is_alive(path: Path) -> bool:
-    """Whether the process whose number ends the name of a partial directory is there."""
+    """Whether the process that a partial directory's name ends with is running."""
     number = path.name.rpartition("-")[2]
     return number.isdigit() and not path.parent.is_symlink() and is_running(number)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was counted in the guest, for whoever checks it: accounting.json, of everything that counts packets, and
-trace.json and slow_start.json, of a tracepoint's records.
+"""Counts taken in the guest, for checks: accounting.json has everything that counts packets; trace.json and
+slow_start.json have a tracepoint's records.
 
-Standard library only: the agent writes them, engines merge them, and the judge reads them.
+Standard library only: the agent writes these files, engines merge them, and the judge reads them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Queue = dict[str, Any]  # a queue's counters: those of every kind, and what its 
 
 
 class NodeCounters(TypedDict):
-    """Of a node: each counter of each interface by their names, and its queues."""
+    """A node's counters, by interface and name, and its queues."""
 
     interfaces: dict[str, dict[str, int]]
     qdiscs: list[Queue]
 
 
 class CounterState(TypedDict):
-    """Everything at one time. ``netstat`` has the MIB counters of each node, ``softnet`` is of the whole kernel."""
+    """All counters at one time. ``netstat`` has the MIB counters of each node; ``softnet`` is the whole kernel's."""
 
     time_ns: int
     nodes: dict[str, NodeCounters]
@@ -31,7 +31,7 @@ class CounterState(TypedDict):
 
 
 class Accounting(TypedDict):
-    """accounting.json: before the flows, and after the network fell silent, if it did."""
+    """accounting.json: all counters before the flows, and after the network fell ``silent`` (False: it did not)."""
 
     silent: bool
     before: CounterState
@@ -40,7 +40,7 @@ class Accounting(TypedDict):
 
 @planned
 class TraceFile:
-    """What one processor recorded."""
+    """The trace of one processor."""
 
     cpu: int
     file: str
@@ -49,7 +49,7 @@ class TraceFile:
 
 @planned
 class TraceAccount:
-    """The file of a tracepoint: how many records were kept, and how many were lost, and how."""
+    """The account of a tracepoint: how many records were kept, and how many were lost in which way."""
 
     subbuffer_bytes: int | None = None
     clock: str | None = None

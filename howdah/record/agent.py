@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""agent.json: what the guest built, found and did. The agent writes these records, and every later stage reads them
-(``howdah/record/reading.py``). Standard library only.
+"""agent.json: what the guest built, found and did. The agent writes these records, and later stages read them with
+``howdah/record/reading.py``. Standard library only.
 
-A field that an agent left out, because its run ended earlier, is None here. docs/data-format.md has these descriptions.
+A field that the agent left out, because its run ended early, is None here. docs/data-format.md has these descriptions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ AGENT_FORMAT = 1
 
 @planned
 class AgentFailure:
-    """Why a run ended before its end."""
+    """Why a run ended early."""
 
     operation: str | None = described("What the agent was doing.", default=None)
     message: str | None = described("What went wrong.", default=None)
@@ -35,7 +35,7 @@ class Phase:
 
 @planned
 class TransactionRecord:
-    """A request and its answer, by the client. Times count from the epoch."""
+    """A request and its answer, as the client saw them. Times count from the epoch."""
 
     start_ns: int = described("When the request was sent; of the first one, when the connection was opened.")
     end_ns: int = described("When the last byte of the answer came.")
@@ -119,7 +119,7 @@ class ShownClass:
 
 @planned
 class ShownFilter:
-    """What a queue takes for a mark."""
+    """The mark that assigns packets to a virtual queue."""
 
     dscp: int = described("The mark.")
     queue: int = described("The virtual queue of packets that carry it.")
@@ -127,7 +127,7 @@ class ShownFilter:
 
 @planned
 class ShownPolicer:
-    """What a policer holds."""
+    """The settings of a policer."""
 
     rate_bits_per_second: int = described("Its rate.")
     burst_bytes: int = described("What its bucket holds.")
@@ -166,7 +166,7 @@ class ShownInterface:
     offloads: dict[str, bool] = described("Whether each is on, by ethtool's short names.", default_factory=dict)
 
     def setting(self, name: str) -> int | bool | None:
-        """A number, or an offload by its name; None for what the agent did not read."""
+        """The value of a number or of an offload; None if the agent did not read it."""
         values = {name: getattr(self, name) for name in ("mtu_bytes", "gso_max_segs", "queue_packets")}
         return values[name] if name in values else self.offloads.get(name)
 
@@ -184,14 +184,14 @@ class ShownRoute:
 
     @property
     def metrics(self) -> dict[str, int]:
-        """Those that are set, by their names in plans."""
+        """The metrics that are set, by their names in plans."""
         others = ("destination", "via", "interface")
         return {name: value for name, value in vars(self).items() if name not in others and value is not None}
 
 
 @planned
 class ModuleRecord:
-    """A module. Only a profile's own has what follows `parameters`."""
+    """A module. Fields after `parameters` exist only for a profile's own."""
 
     srcversion: str | None = described("The kernel's digest of its source.", default=None)
     parameters: dict[str, str | None] = described("Their values while the flows ran.", default_factory=dict)
@@ -204,7 +204,7 @@ class ModuleRecord:
 
 @planned
 class AlgorithmRecord:
-    """What provides a congestion control."""
+    """The module that provides a congestion control."""
 
     module: str | None = described("The module, built in or not.", default=None)
     version: str | None = described("Its MODULE_VERSION.", default=None)
@@ -220,7 +220,7 @@ class MemoryRecord:
 
 @planned
 class KernelLogRecord:
-    """How much of the kernel's log is in kernel.log."""
+    """How much of the kernel's log kernel.log holds."""
 
     records: int = described("Messages in it.", default=0)
     first: int | None = described("Number of the run's first message.", default=None)
@@ -231,7 +231,7 @@ class KernelLogRecord:
 
 @planned
 class ProcessorRecord:
-    """How late a process of high priority woke up, in real time."""
+    """How late a process of high priority woke up, in real time: a measure of the machine's load."""
 
     interval_ns: int | None = described("Time from wake-up to wake-up.", default=None)
     wakeups: int = described("How often it woke up.", default=0)
@@ -248,7 +248,7 @@ class ProcessorRecord:
 
 @planned
 class KernelRecord:
-    """What an agent says of its kernel."""
+    """An agent's description of its kernel."""
 
     kernel_release: str | None = occasional("`uname -r`.", default=None)
     kernel_version: str | None = occasional("`uname -v`.", default=None)
@@ -265,7 +265,7 @@ class KernelRecord:
 
 @planned
 class AgentRecord(KernelRecord):
-    """The file."""
+    """The content of agent.json."""
 
     format: int | None = described("The version of this record.", default=None)
     status: str | None = described("`ok`, or `error`.", default=None)
@@ -298,5 +298,5 @@ class AgentRecord(KernelRecord):
         return {record.id: record for record in reversed(self.flows)}
 
     def flow(self, number: int) -> FlowRecord:
-        """What became of a flow; a record that says nothing of one that never came to be."""
+        """The record of a flow; an empty record if the flow was never made."""
         return self.by_id.get(number) or FlowRecord(id=number)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""calibration-before.json and calibration-after.json: the path, measured by the agent, which writes these records. The
-judge reads them (``howdah/record/reading.py``). Standard library only. docs/data-format.md has these descriptions.
+"""calibration-before.json and calibration-after.json: the path as the agent measured it. The agent writes these
+records, and the judge reads them with ``howdah/record/reading.py``. Standard library only. docs/data-format.md has
+these descriptions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ Number = int | float
 
 @planned
 class TargetDelays:
-    """The delays between two hosts: the least, the median and the largest; null where no probe came."""
+    """Delays between two hosts: the least, the median and the largest; null if no probe arrived."""
 
     sender: str = described("The host that sends.")
     receiver: str = described("The host that receives.")
@@ -25,13 +26,12 @@ class TargetDelays:
     lost: int | None = described("How many did not.", default=None)
 
     def delays_ns(self, direction: str) -> Sequence[Number] | None:
-        """Of ``forward`` or ``reverse``."""
         return self.forward_delay_ns if direction == "forward" else self.reverse_delay_ns
 
 
 @planned
 class ProbesLost:
-    """Probes of delays and frames of the train together."""
+    """Counts of delay probes and frames of the train together."""
 
     sent: int | None = described("How many were sent.", default=None)
     received: int | None = described("How many came.", default=None)
@@ -39,7 +39,7 @@ class ProbesLost:
 
 @planned
 class PolicerTrain:
-    """What passed a policer of a train that is faster than its bucket fills."""
+    """What a policer let through of a train that is faster than its bucket fills."""
 
     sent: int = described("How many frames were sent.", default=0)
     passed: int | None = described("How many came.", default=None)
@@ -51,7 +51,7 @@ class PolicerTrain:
 
 @planned
 class DrawnDelays:
-    """Packets of one way whose delays are drawn. Times count from when the first was sent."""
+    """Packets in one direction whose delays are drawn at random. Times count from the first one's departure."""
 
     sender: str = described("The sender of the pair.")
     receiver: str = described("The receiver of the pair.")
@@ -62,7 +62,7 @@ class DrawnDelays:
 
 @planned
 class RoundTrip:
-    """The echo of a host that another machine has."""
+    """Round trips to a host on another machine, by echo."""
 
     sender: str = described("Who asks.")
     receiver: str = described("Who answers.")
@@ -83,7 +83,7 @@ class EchoRecord:
 
 @planned
 class CalibrationRecord:
-    """The file. Times count from the epoch."""
+    """The content of the file. Times count from the epoch."""
 
     format: int | None = described("The version of this record.", default=None)
     start_ns: int | None = described("When the measurement began.", default=None)

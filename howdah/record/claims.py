@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""claims.json: the one model of the claims of an experiment with their verdicts.
+"""claims.json: the model of an experiment's claims with their verdicts.
 
-``howdah/claim`` writes it, every page and command reads it, and docs/data-format.md has these descriptions. A field
-that was not set is left out of the file.
+``howdah/claim`` writes the file, all pages and commands read it, and docs/data-format.md has these descriptions. A
+field that was not set is left out of the file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ExpectedRow(_ClaimPart):
 
 
 class TrendRow(_ClaimPart):
-    """One value of the axis of a trend or a rank correlation."""
+    """One value of the axis of a trend or of a rank correlation."""
 
     axis: str = Field(description="The value of the axis.")
     mean: float | None = Field(description="The mean there.")
@@ -66,7 +66,7 @@ class SampleRow(_ClaimPart):
 
 
 class ComparisonRow(_ClaimPart):
-    """A sample against another, each with the ends of its 95 % interval."""
+    """The comparison of two samples; differences and ratios have the ends of their 95 % intervals."""
 
     difference: float = Field(description="Of the means.")
     difference_low: float | None = Field(description="The lower end of its interval.")
@@ -97,7 +97,7 @@ class MeasuredRow(SampleRow):
 
 
 class ControlRow(_ClaimPart):
-    """A claim on the runs of its control."""
+    """A claim judged on the runs of its control."""
 
     name: str | None = Field(description="Of the control, as the profile has it.")
     what: str = Field(description="What it is.")
@@ -110,7 +110,7 @@ class ControlRow(_ClaimPart):
 
 
 class GridPointRow(_ClaimPart):
-    """A claim at a point of what its source leaves open."""
+    """A claim judged at one point of what its source leaves open."""
 
     at: dict[str, str] = Field(description="What is open, and its value.")
     verdict: str = Field(description="Of the claim there.")
@@ -119,7 +119,7 @@ class GridPointRow(_ClaimPart):
 
 
 class GridRow(_ClaimPart):
-    """A claim that fails as the profile is written, over what its source leaves open."""
+    """A claim that fails as the profile is written, judged over what its source leaves open."""
 
     text: str = Field(description="For readers.")
     holds: int = Field(description="At how many points it holds.")
@@ -162,7 +162,7 @@ class ClaimRow(_ClaimPart):
 
 
 class MostRow(_ClaimPart):
-    """The point of what is left open at which most claims hold."""
+    """The point of what is open at which most claims hold."""
 
     at: dict[str, str] = Field(description="What is open, and its value.")
     holds: int = Field(description="How many claims hold there.")
@@ -193,7 +193,7 @@ class ClaimsFile(_ClaimPart):
 
 
 class Judged(Protocol):
-    """What was found of a claim: a row, or what a row is made of."""
+    """The result of judging a claim: a row of the file, or what a row is made from."""
 
     @property
     def verdict(self) -> str: ...
@@ -206,7 +206,7 @@ class Judged(Protocol):
 
 
 def read_claims_file(directory: Path) -> ClaimsFile | None:
-    """claims.json; None if there is no such file, or it is damaged or of another format."""
+    """Read claims.json; None if it is missing, damaged, or of another format."""
     file = directory / CLAIMS_NAME
     try:
         return checked(ClaimsFile, read_json(file), file)
@@ -215,6 +215,6 @@ def read_claims_file(directory: Path) -> ClaimsFile | None:
 
 
 def read_claims(directory: Path) -> list[ClaimRow]:
-    """The claims of claims.json; none where it cannot be read."""
+    """The claims of claims.json; an empty list if it cannot be read."""
     found = read_claims_file(directory)
     return found.claims if found is not None else []

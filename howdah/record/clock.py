@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks of several machines as one: what was found out about them (raw/clock.json), and times put right by it.
+"""Align the clocks of several machines: raw/clock.json has what was measured of them, and times are corrected by it.
 
-Each machine has the epoch on its own CLOCK_MONOTONIC, named before the run. The offset of its clock from the clock of
-the machine that ran the engine was bounded before and after, so that what it gained in between is known too.
+On each machine the epoch is a time of its CLOCK_MONOTONIC that was agreed before the run. Before and after the run, the
+offset of its clock from that of the engine's machine was bounded, which also gives the drift between.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _Time = TypeVar("_Time", int, Integers)
 
 @dataclass(frozen=True)
 class Correction:
-    """A machine's clock against the one of the experiment: it gains ``gain`` (a ratio), and was right at ``right_ns``
-    (nanoseconds since the epoch, by itself)."""
+    """The correction of a machine's clock to the experiment's: it gains ``gain`` (a ratio), and was right at
+    ``right_ns`` (nanoseconds since the epoch, by that clock)."""
 
     gain: float = 0.0
     right_ns: int = 0
 
     def apply(self, time_ns: _Time) -> _Time:
-        """Nanoseconds since the epoch by the machine's clock, to those of the experiment; of one or of an array."""
+        """Convert nanoseconds since the epoch, one or an array, from the machine's clock to the experiment's."""
         if isinstance(time_ns, int):
             return time_ns - round(self.gain * (time_ns - self.right_ns))
         moved: Integers = time_ns - np.rint(self.gain * (time_ns - self.right_ns)).astype(np.int64)
@@ -43,9 +43,10 @@ class Correction:
 
 @dataclass(frozen=True)
 class Offset:
-    """``offset_ns`` = the machine's clock - ours, to ``uncertainty_ns`` either way, when the machine's said ``at_ns``.
+    """``offset_ns`` = the machine's clock - the engine's, within ``uncertainty_ns``, when the machine's clock showed
+    ``at_ns``.
 
-    ``round_trip_ns`` is the shortest one.
+    ``round_trip_ns`` is the shortest one of ``samples``.
     """
 
     offset_ns: int
@@ -57,7 +58,7 @@ class Offset:
 
 @planned
 class MachineClock:
-    """A machine's clock; kernels in one virtual time have no offsets."""
+    """A machine's clock. Kernels in one virtual time have no offsets."""
 
     epoch_monotonic_ns: int = 0
     before: Offset | None = field(default=None, metadata=OCCASIONAL)
@@ -73,7 +74,7 @@ class MachineClock:
 
 @planned
 class ClockRecord:
-    """The file."""
+    """The content of clock.json."""
 
     format: int
     reference: str = ""
@@ -83,7 +84,7 @@ class ClockRecord:
 
 
 def read_clocks(raw: Path) -> ClockRecord | None:
-    """clock.json of a run on several machines; None of any other run. Raises ValueError for one that cannot be read."""
+    """Read clock.json of a run on several machines; None for other runs. Raise ValueError if it cannot be read."""
     path = raw / CLOCK_FILE
     if not raw_exists(path):
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of our own files a piece of the program is made of, and one hash of them all.
+"""Find the project's own files that a part of the program consists of, and hash them.
 
-The files are found by following import statements from an entry module, so that a new import belongs to the piece
-without anybody listing it. Nothing is imported: the files are parsed.
+The files are found by following import statements from entry modules, so a new import is included without a list. Files
+are parsed, not imported.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")  # where ast keep
 
 
 def closure(entries: Iterable[str], root: Path | None = None, *, deferred: bool = True) -> dict[str, Path]:
-    """Files of the entry modules and of every module of howdah's that they import, by module name, sorted.
+    """Return the files of the entry modules and of all modules of this project that they import, by module name,
+    sorted.
 
-    An import counts wherever it stands: at the top, in a function, below ``if TYPE_CHECKING``. Without ``deferred``
-    those in functions do not count. The ``__init__`` files of the packages on the way count too. The packages are those
-    of this program, or those below ``root``. Raises ValueError for an entry that does not exist.
+    Imports count at the top, in functions, and below ``if TYPE_CHECKING``; without ``deferred``, those in functions do
+    not. The ``__init__`` files of parent packages count too. ``root`` is the directory of the packages, by default the
+    program's. Raise ValueError if an entry does not exist.
     """
     found: dict[str, Path] = {}
     waiting = list(entries)
@@ -54,9 +55,9 @@ def closure(entries: Iterable[str], root: Path | None = None, *, deferred: bool 
 def closure_sha256(
     entries: Iterable[str], root: Path | None = None, *, deferred: bool = True, data: Iterable[Path] = ()
 ) -> str:
-    """Hash of the names and contents of a closure's files: the version of that piece of the program.
+    """Hash the names and contents of a closure's files: the version of that part of the program.
 
-    ``data`` are files of the project, or below ``root``, that these modules read, which no import shows.
+    ``data`` are further files, of the project or below ``root``, that these modules read.
     """
     digest = hashlib.sha256()
     files = closure(entries, root, deferred=deferred)
@@ -68,14 +69,14 @@ def closure_sha256(
 
 
 def imported(file: Path, name: str, *, deferred: bool = True) -> list[str]:
-    """Names that a module imports from our packages. Some are no modules but what a module defines."""
+    """Names that a module imports from the project's packages. Some are not modules but names that a module defines."""
     found = _imports(file, name, file.stat().st_mtime_ns)
     return [each for each, in_function in found.items() if deferred or not in_function]
 
 
 @lru_cache(maxsize=4096)
 def _imports(file: Path, name: str, _modified_ns: int) -> dict[str, bool]:
-    """What a module imports, and whether only its functions do."""
+    """The names that a module imports, and whether only its functions import each."""
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     found: dict[str, bool] = {}
     for node, in_function in _statements(ast.parse(file.read_bytes(), str(file))):
@@ -93,7 +94,8 @@ def _imports(file: Path, name: str, _modified_ns: int) -> dict[str, bool]:
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
-    """Every statement, and whether it is in a function. Expressions, most of a tree, hold no statement."""
+    """Yield each statement, and whether it is in a function. Expressions are skipped, because they contain no
+    statements."""
     waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
     while waiting:
         node, in_function = waiting.pop()
@@ -104,7 +106,7 @@ def _statements(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
 
 
 def _base(node: ast.ImportFrom, package: str) -> str:
-    """The module after ``from``; a relative one is counted from the package it stands in."""
+    """The module after ``from``, with relative imports resolved."""
     if not node.level:
         return node.module or ""
     above = package.split(".")[: len(package.split(".")) - node.level + 1]
@@ -129,7 +131,7 @@ def _file(name: str, root: Path | None) -> Path | None:
 
 
 def modules_of(package: str, root: Path | None = None) -> list[str]:
-    """Names of all modules in a package, itself included."""
+    """Names of all modules in a package, including the package."""
     root = _root(package, root)
     top = root.joinpath(*package.split("."))
     found = []
@@ -143,12 +145,12 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def memory_place() -> Path:
-    """Where the hashes are kept, whether or not it is there."""
+    """The directory in which hashes are kept; it need not exist."""
     return cache_directory() / "closure"
 
 
 def remembered_sha256(entries: Iterable[str], *, deferred: bool = True, data: Iterable[Path] = ()) -> str:
-    """As ``closure_sha256`` of the program's own files: from an earlier command, or found now and kept."""
+    """Return ``closure_sha256`` of the program's own files, from the cache if an earlier command computed it."""
     entries, data = tuple(entries), tuple(data)
     key = hashlib.sha256(f"{_modules_sha256()} {deferred} {' '.join(entries)}".encode())
     for each in data:
@@ -169,7 +171,7 @@ def remembered_sha256(entries: Iterable[str], *, deferred: bool = True, data: It
 
 @cache
 def _modules_sha256() -> str:
-    """Hash of the names and contents of all modules of howdah's."""
+    """Hash of the names and contents of all modules of the project."""
     digest = hashlib.sha256()
     for package in PACKAGES:
         top = f"{root_of(package)}/"  # a Path for each file would take longer than to read it

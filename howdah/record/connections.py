@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures of each connection of a group: connections.parquet, a result beside metrics.json.
 
-A run may have a hundred thousand connections with ten measures each: as rows of JSON they would take 265 MB.
+A run may have a hundred thousand connections with ten measures each, which would take 265 MB as rows of JSON.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _CHUNK = 1 << 16
 
 @dataclass
 class RowsOfConnections:
-    """Rows that are being collected, in a tenth of the memory that dictionaries take."""
+    """Collected rows, in a tenth of the memory that dictionaries would take."""
 
     flows: array[int] = field(default_factory=lambda: array("i"))
     values: array[float] = field(default_factory=lambda: array("d"))
     words: dict[str, list[str | None]] = field(default_factory=lambda: {name: [] for name in _WORDS})
 
     def add(self, flow: int, value: float | None, **words: str | None) -> None:
-        """One row; ``words`` are all columns that are text."""
+        """Add a row; ``words`` are all its text columns."""
         self.flows.append(flow)
         self.values.append(np.nan if value is None else value)
         for name, column in self.words.items():
@@ -71,7 +71,7 @@ class RowsOfConnections:
 
 @dataclass(frozen=True)
 class Connections:
-    """The rows of a run; of one without groups there are none."""
+    """The rows of a run, empty for a run without groups."""
 
     table: pa.Table
 
@@ -79,7 +79,7 @@ class Connections:
         return int(self.table.num_rows)
 
     def of(self, metric: str, group: str | None = None) -> Connections:
-        """Those of one measure, and of one group."""
+        """The rows of one measure, and of one group if given."""
         import pyarrow.compute as pc  # it takes half as long to load as all else that reads tables
 
         wanted = pc.equal(self.table["metric"].cast(pa.string()), metric)
@@ -89,7 +89,7 @@ class Connections:
 
     @property
     def groups(self) -> list[str]:
-        """Their names, in the order of the rows."""
+        """Names of the groups, in the order of the rows."""
         return self._names("group")
 
     @property
@@ -106,22 +106,23 @@ class Connections:
 
     @property
     def values(self) -> npt.NDArray[np.float64]:
-        """NaN where one is missing."""
+        """The values, NaN if missing."""
         return np.asarray(self.table["value"].to_numpy(), dtype=np.float64)
 
     @property
     def unit(self) -> str | None:
-        """Of the first row; None without rows."""
+        """The unit of the first row; None without rows."""
         return str(self.table["unit"][0].as_py() or "") if len(self) else None
 
     def rows(self) -> Iterator[MetricRow]:
-        """As metrics.json has rows."""
+        """Yield the rows as metrics.json has them."""
         for begin in range(0, len(self), _CHUNK):
             for row in self.table.slice(begin, _CHUNK).to_pylist():
                 yield MetricRow(**row)
 
     def summary(self) -> dict[str, Any]:
-        """Their number and a digest of their content, which does not depend on who wrote the file."""
+        """The number of rows and a digest of their content, which does not depend on the program that wrote the
+        file."""
         digest = hashlib.sha256()
         for name in SCHEMA.names:
             column = self.table[name].combine_chunks()
@@ -135,7 +136,7 @@ class Connections:
 
 
 def write_connections(directory: RunDirectory, found: Connections) -> None:
-    """Write the file, or remove the one of an older analysis where there are no rows. Raises HowdahError."""
+    """Write the file; without rows, remove that of an older analysis. Raise HowdahError if that fails."""
     path = directory.connections
     if not len(found):
         path.unlink(missing_ok=True)
@@ -151,8 +152,8 @@ def write_connections(directory: RunDirectory, found: Connections) -> None:
 
 
 def read_connections(directory: RunDirectory, record: RunRecord | None = None, plan: Plan | None = None) -> Connections:
-    """Those of a run. Raises MismatchError when the file is not the one that run.json recorded, RecordError when it is
-    damaged, or has flows or groups that the plan does not have."""
+    """Read the rows of a run. Raise MismatchError if the file is not the one recorded in run.json, RecordError if it is
+    damaged or has flows or groups that the plan lacks."""
     path = directory.connections
     if record is not None:
         check(directory, record, [path])
@@ -175,7 +176,7 @@ def read_connections(directory: RunDirectory, record: RunRecord | None = None, p
 
 
 def _check(found: Connections, plan: Plan, where: str) -> None:
-    """Every row is of a connection that the plan has."""
+    """Raise RecordError unless every row belongs to a connection of the plan."""
     known: dict[str, Set[object]] = {
         "flow": {flow.id for flow in plan.flows},
         "group": {flow.group for flow in plan.flows} - {None},

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link could carry, as the plan says, and what a path let through of a flow: bytes that had arrived at its
+"""What a link could carry according to the plan, and what a path delivered of a flow: bytes that had arrived at the
 receiver at each instant.
 
-The receiving kernel counts segments as they arrive. Between two readings of that count, and without them, an ACK
-proves that what it confirms had arrived by then; and as no path is faster than its rate, part of it had arrived before.
-So the bytes of a long hole do not all arrive with the segment that fills it.
+The receiving kernel counts arriving segments. Between two readings of that count, or without any, an ACK proves that
+what it confirms had arrived; and because no path exceeds its rate, part of it had arrived earlier. So the bytes of a
+long hole do not all arrive with the segment that fills it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Times = npt.NDArray[np.int64] | npt.NDArray[np.float64] | int
 
 @dataclass(frozen=True)
 class LinkOpportunities:
-    """Each is of ``size_bytes`` as the link counts packets. ``once_ns`` are those of the first round, which lasts
-    ``round_ns``; the first round alone may lack those behind the end of the flows, ``end_ns``.
+    """A link's transmission opportunities, each of ``size_bytes`` as the link counts packets. ``once_ns`` are those of
+    the first round, which lasts ``round_ns``; those after the end of the flows, ``end_ns``, may be missing from it.
 
-    Before the epoch and from ``end_ns`` on the link has the constant ``rate_bits_per_second``, frames counted.
+    Before the epoch and from ``end_ns`` on, the link has the constant ``rate_bits_per_second``, in whole frames.
     """
 
     node: str
@@ -39,7 +39,7 @@ class LinkOpportunities:
     end_ns: int
 
     def until(self, time_ns: Times) -> Int64:
-        """How many there were since the epoch until instants, those at them included; same shape."""
+        """The number of opportunities from the epoch up to and including these instants; same shape."""
         rounds, within = np.divmod(np.asarray(time_ns), self.round_ns)
         # Of another type they would have all instants copied, ten million in a trace of 220 Mbit/s.
         inside = np.searchsorted(self.once_ns, within.astype(np.int64), side="right")
@@ -47,7 +47,8 @@ class LinkOpportunities:
 
 
 def opportunities(plan: Plan, *, reverse: bool = False) -> LinkOpportunities | None:
-    """Of the link of one way; None where it follows no trace. Raises ValueError for a plan that is damaged."""
+    """The opportunities of the link in one direction; None if it follows no trace. Raise ValueError for a damaged
+    plan."""
     facts = plan.path.reverse_link if reverse else plan.path.link
     if facts is None:
         return None
@@ -78,15 +79,15 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Proof:
-    """That ``value`` bytes had arrived at ``time_ns``. ``own``: the receiver counted them, and not an ACK that came."""
+    """Proof that ``value`` bytes had arrived at ``time_ns``. ``own``: by the receiver's count, not by an ACK."""
 
     time_ns: Int64
     value: Float64
     own: bool = False
 
     def at(self, time_ms: Int64) -> Float64:
-        """What the last ACK proved. Between a receiver's readings bytes come evenly; before its first one, over as much
-        time as lies between the first two."""
+        """The bytes proved at each time. The receiver's readings are interpolated, and before the first one bytes
+        arrive during as much time as lies between the first two; ACKs prove what the last one did."""
         wanted, time, value = time_ms * 1_000_000, self.time_ns, self.value
         if self.own and len(time) > 1:
             time = np.concatenate([[2 * time[0] - time[1]], time])
@@ -96,10 +97,10 @@ class Proof:
 
 
 def arrived_bytes(segments: Float64, in_order: Float64, mss_bytes: int) -> Float64:
-    """Bytes that had arrived at each reading of a receiver, each counted once.
+    """The bytes that had arrived at each reading of a receiver, each byte counted once.
 
-    ``segments`` with data it has counted, ``in_order`` bytes it has passed on. Segments that wait behind a hole are in
-    the first alone, and so are those that came twice: what never gets into the second came twice, or was not full.
+    ``segments`` counts segments with data, ``in_order`` bytes that were passed on. Segments waiting behind a hole are
+    only in the first, as are duplicates: what never enters the second arrived twice, or was not a full segment.
     """
     ahead = segments * mss_bytes - in_order
     never = np.minimum.accumulate(ahead[::-1])[::-1]
@@ -107,7 +108,8 @@ def arrived_bytes(segments: Float64, in_order: Float64, mss_bytes: int) -> Float
 
 
 def carried_bytes(plan: Plan, flow: Flow, time_ms: Int64) -> Float64:
-    """Payload that the path can carry to a flow's receiver until each instant, from the epoch; frames are full."""
+    """Payload in bytes that the path can carry to a flow's receiver from the epoch until each instant, in full
+    frames."""
     path = plan.path
     share = path.mss_bytes / path.frame_bytes / 8000  # bytes in a millisecond
     link = opportunities(plan, reverse=flow.direction != "forward")
@@ -128,6 +130,6 @@ def carried_bytes(plan: Plan, flow: Flow, time_ms: Int64) -> Float64:
 
 
 def delivered_bytes(proved: Float64, carried: Float64) -> Float64:
-    """The least that had arrived, if ``proved`` bytes had by each instant and the path carries no more than
+    """The least number of bytes that had arrived at each instant, if ``proved`` had and the path carries at most
     ``carried``: it grows by no more than that between any two instants."""
     return np.asarray(carried + np.maximum.accumulate((proved - carried)[::-1])[::-1], dtype=np.float64)

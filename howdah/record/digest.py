@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of a run's files, kept in run.json: whoever reads a file sees whether it is the one that was recorded; and
-what of a finished run stays on the disk: all of it, or its results alone.
+"""Digests of a run's files, kept in run.json, by which a reader sees whether a file is the recorded one; and which
+files of a finished run are kept: all of them, or its results only.
 
-run.json has no digest of itself. A person who changes a file and its digest is found out by computing the results again
-(``howdah verify``), or by a signature (``howdah sign``), which covers run.json too.
+run.json has no digest of itself. If somebody changes a file and its digest, computing the results again shows it
+(``howdah verify``), or a signature (``howdah sign``), which covers run.json too.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ CHANGED, MISSING, ADDED, NO_FILE = "changed", "missing", "added", "no file"
 
 
 class MismatchError(HowdahError):
-    """A file is not the one that run.json recorded."""
+    """A file differs from the one recorded in run.json."""
 
     exit_code = ExitCode.DIFFERS
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A file (its path in the run directory) that was ``changed`` since, is ``missing``, was ``added``, or is a link,
-    a pipe or a device and so no file."""
+    """A file, by its path in the run directory, that was ``changed``, is ``missing``, was ``added``, or is a link, a
+    pipe or a device (``no file``)."""
 
     file: str
     what: str
@@ -59,9 +59,9 @@ _known: dict[_State, str] = {}
 
 
 def file_sha256(file: Path) -> str:
-    """SHA-256 of a file, computed once in a process as long as the file keeps its size and times.
+    """SHA-256 of a file, computed once per process while the file keeps its size and times.
 
-    The newest digests alone are remembered.
+    Only the newest digests are remembered.
     """
     status = file.stat()
     state = (file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -77,29 +77,29 @@ def file_sha256(file: Path) -> str:
 
 
 def forget() -> None:
-    """Compute every digest again from now on."""
+    """Forget all computed digests."""
     _known.clear()
 
 
 def covered(directory: RunDirectory) -> list[str]:
-    """Paths of the files that have a digest: all but run.json, a report, a signature, and hidden files."""
+    """Paths of the files that have a digest: all except run.json, a report, a signature, and hidden files."""
     return [name for name, kind in _entries(directory) if kind is None and name not in UNCOVERED]
 
 
 def _entries(directory: RunDirectory) -> list[tuple[str, str | None]]:
-    """Paths of all that is not a directory, with what it is where it is not a file; without what is hidden."""
+    """Paths of everything except directories and hidden files; for what is not a regular file, with its kind."""
     found = files_below(directory.path)
     return sorted((name, kind) for name, kind in found if not name.startswith(".") and "/." not in name)
 
 
 def digests(directory: RunDirectory, keep: Callable[[str], bool] = lambda _name: True) -> dict[str, str]:
-    """Of the files whose paths ``keep`` says."""
+    """Digests of the files whose paths ``keep`` accepts."""
     return {name: file_sha256(directory.path / name) for name in covered(directory) if keep(name)}
 
 
 def seal(directory: RunDirectory, record: RunRecord, keep: Callable[[str], bool] = lambda _name: True) -> None:
-    """Write ``record`` as run.json with the digests of all other files as they are now, or of those that ``keep`` says:
-    the others are about to be removed."""
+    """Write ``record`` as run.json with the current digests of all other files that ``keep`` accepts; files that are
+    about to be removed are left out that way."""
     write_record(directory, record.but(digests=digests(directory, keep)))
 
 
@@ -108,7 +108,7 @@ def is_source(name: str) -> bool:
 
 
 def only(record: RunRecord, keep: Callable[[str], bool]) -> RunRecord:
-    """The record with the digests of some files alone."""
+    """The record with the digests of only the files that ``keep`` accepts."""
     if record.digests is None:
         return record
     return record.but(digests={name: digest for name, digest in record.digests.items() if keep(name)})
@@ -117,9 +117,9 @@ def only(record: RunRecord, keep: Callable[[str], bool]) -> RunRecord:
 def mismatches(
     directory: RunDirectory, record: RunRecord, keep: Callable[[str], bool] = lambda _name: True
 ) -> list[Mismatch]:
-    """Every file that differs from what the record says, in the order of their paths; none without digests.
+    """Every file that differs from the record, sorted by path; empty without digests.
 
-    ``keep`` says which files are looked at.
+    ``keep`` selects the files to look at.
     """
     known = record.digests
     if known is None:
@@ -140,7 +140,7 @@ def mismatches(
 
 
 def _has_digest(file: Path, digest: str) -> bool:
-    """A file that is not to be opened is not the one that had the digest."""
+    """Whether a file has this digest; a file that may not be opened has not."""
     try:
         return file_sha256(file) == digest
     except RecordError:
@@ -148,7 +148,7 @@ def _has_digest(file: Path, digest: str) -> bool:
 
 
 def check(directory: RunDirectory, record: RunRecord, files: Iterable[Path]) -> None:
-    """Raise MismatchError for the first of these files that is not as the record says; nothing without digests."""
+    """Raise MismatchError for the first of these files that differs from the record. Without digests, do nothing."""
     known = record.digests
     if known is None:
         return
@@ -167,7 +167,7 @@ def check(directory: RunDirectory, record: RunRecord, files: Iterable[Path]) -> 
 
 
 def refusal(directory: RunDirectory, mismatch: Mismatch) -> MismatchError:
-    """The error that says what is wrong with a file, and what to do."""
+    """The error for a mismatch, with what to do about it."""
     if is_source(mismatch.file):
         remedy = "'howdah run --again' makes the run again."
     else:
@@ -184,35 +184,35 @@ _DATA = ("raw/", "tables/", "share/")
 
 
 def keeps_data(keep: Keep, repetition: int) -> bool:
-    """Whether raw/ and tables/ of this repetition (from 0) stay. Those of invalid runs do in any case."""
+    """Whether raw/ and tables/ of this repetition (from 0) are kept. Those of invalid runs always are."""
     return keep == "everything" or repetition == 0
 
 
 def can_be_analysed(record: RunRecord) -> bool:
-    """Whether a run still has all that its tables are made from."""
+    """Whether a run still has everything that its tables are made from."""
     return not record.data_removed and not record.raw_left_out
 
 
 def has_data(directory: RunDirectory) -> bool:
-    """Whether raw/ and tables/ of a finished run are there."""
+    """Whether a finished run still has raw/ and tables/."""
     return not read_record(directory).data_removed
 
 
 def may_go(record: RunRecord, verdict: str) -> bool:
-    """Whether the data of a run may be removed: those of one that failed or is invalid show why, and stay."""
+    """Whether a run's data may be removed. Those of a failed or invalid run are kept, because they show why."""
     return record.status == "finished" and verdict != "invalid"
 
 
 def stays(name: str) -> bool:
-    """Whether a file of a run, by its path there, outlives its data."""
+    """Whether a file, by its path in the run, is kept when the data are removed."""
     return not name.startswith(_DATA)
 
 
 def remove_data(directory: RunDirectory) -> bool:
-    """Remove raw/, tables/ and share/ of a run that counts; return whether it was done.
+    """Remove raw/, tables/ and share/ of a run that counts; return whether they were removed.
 
-    run.json says so before anything is removed: a run that is killed in between has no tables that look whole. The
-    digests of what stays remain.
+    run.json says so first, so a run that is killed meanwhile has no tables that look complete. The digests of the kept
+    files remain.
     """
     record = read_record(directory)
     verdict = read_verdict(directory).verdict if directory.verdict.exists() else "invalid"

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory: the one place every stage reads from and writes to; and the state of its small files as the file
-system tells it: whether anything was written, without reading it."""
+"""The run directory, which all stages read from and write to; and the state of its small files according to the file
+system, which shows changes without reading them."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import math
 import os
@@ -17,7 +19,7 @@ from typing import Any
 
 from howdah.errors import RecordError
 from howdah.foreign import is_too_dense, read_foreign
-from howdah.running import is_running
+from howdah.scratch import remove_if_abandoned
 
 PARTIAL = ".partial-"
 WRITING = ".writing-"  # a file that is being written, beside its place
@@ -27,13 +29,13 @@ _PARTIAL_NAME = re.compile(rf"{re.escape(PARTIAL)}(.+)-\d+")
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """Names of the files of one run (one boot of one plan). See docs/data-format.md."""
+    """The paths of the files of one run (one boot of one plan). See docs/data-format.md."""
 
     path: Path
 
     @property
     def name(self) -> str:
-        """The run's name, also while its directory still has the name of a partial one."""
+        """The run's name, even while its directory still has a partial one's name."""
         partial = _PARTIAL_NAME.fullmatch(self.path.name)
         return partial.group(1) if partial else self.path.name
 
@@ -48,12 +50,12 @@ class RunDirectory:
 
     @property
     def share(self) -> Path:
-        """What the guest may read: plan, agent, collectors, kernel modules."""
+        """What the guest may read: the plan, the agent, collectors, and kernel modules."""
         return self.path / "share"
 
     @property
     def raw(self) -> Path:
-        """What the guest writes, and the console."""
+        """What the guest writes, and its console."""
         return self.path / "raw"
 
     @property
@@ -66,7 +68,7 @@ class RunDirectory:
 
     @property
     def ingested(self) -> Path:
-        """What ingest says of its sources, as JSON."""
+        """The report of ingest on its sources, as JSON."""
         return self.tables / "ingest.json"
 
     def table(self, name: str) -> Path:
@@ -78,7 +80,7 @@ class RunDirectory:
 
     @property
     def connections(self) -> Path:
-        """The measures of each connection of a group; only of a run that has groups."""
+        """The measures of each connection of a group; only for runs with groups."""
         return self.path / "connections.parquet"
 
     @property
@@ -87,23 +89,25 @@ class RunDirectory:
 
     @property
     def log(self) -> Path:
-        """Everything the host side did to make this run, with times."""
+        """What the host did to make this run, with times."""
         return self.path / "engine.log"
 
 
 def writing_name(path: Path) -> Path:
-    """Where a file is written before it takes its place by a rename; ``sweep_writing`` finds it if we are killed."""
+    """The temporary path of a file that is being written; ``sweep_writing`` finds it if the command is killed."""
     return path.with_name(f"{WRITING}{path.name}-{os.getpid()}")
 
 
 def write_whole(path: Path, content: str | bytes | Iterator[str]) -> None:
-    """Write a file so that a reader sees either the old one or the whole new one, and nothing else if we fail.
+    """Write a file so that a reader sees either the old or the complete new one; leave nothing behind on failure.
 
-    The parts of an iterator are not in memory together.
+    The parts of an iterator are written one at a time, to save memory.
     """
     temporary = writing_name(path)
     try:
         with temporary.open("wb") as file:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)  # shows that it is being written (remove_left)
             parts = [content] if isinstance(content, str | bytes) else content
             file.writelines(part.encode() if isinstance(part, str) else part for part in parts)
             file.flush()
@@ -119,28 +123,25 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=1, sort_keys=False) + "\n")
 
 
-def is_abandoned(path: Path) -> bool:
-    """Whether the process whose number ends the name of a partial directory or file is gone."""
+def remove_abandoned(path: Path) -> bool:
+    """Remove a partial directory or file if the process whose number ends its name has ended. Return whether it was."""
     owner = _OWNER.search(path.name)
-    return owner is None or not is_running(owner.group(1))
+    return remove_if_abandoned(path, owner.group(1) if owner else None)
 
 
 def experiment_indexes(runs: Path) -> list[Path]:
-    """``experiment.json`` of each experiment below a directory of runs, sorted; not of one that was being removed."""
+    """``experiment.json`` of each experiment in a directory of runs, sorted, except those being removed."""
     found = sorted(runs.glob("*/experiment.json"))
     return [index for index in found if not index.parent.name.startswith(PARTIAL)]
 
 
 def sweep_writing(directory: Path) -> list[Path]:
-    """Remove files that killed commands were writing into ``directory`` itself; returns them."""
-    found = [entry for entry in directory.glob(f"{WRITING}*") if is_abandoned(entry)]
-    for entry in found:
-        entry.unlink(missing_ok=True)
-    return found
+    """Remove files that killed commands were writing into ``directory`` itself; return them."""
+    return [entry for entry in directory.glob(f"{WRITING}*") if remove_abandoned(entry)]
 
 
 def remove_whole(path: Path) -> None:
-    """Remove a directory so that no moment of it looks whole: it loses its name first. Raises OSError."""
+    """Remove a directory; rename it first, so that it never looks complete while it is removed. Raise OSError."""
     doomed = path.with_name(f"{PARTIAL}{path.name}-{os.getpid()}")
     if path != doomed and not path.name.startswith(PARTIAL):
         shutil.rmtree(doomed, ignore_errors=True)
@@ -153,7 +154,7 @@ def remove_whole(path: Path) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError without a file."""
+    """The value in a JSON file; numbers are finite. Raise RecordError, and FileNotFoundError without a file."""
     try:
         return parse_json(read_foreign(path), path)
     except FileNotFoundError:
@@ -163,7 +164,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object that a JSON file holds; empty where it holds none or cannot be read."""
+    """The object in a JSON file; empty if it holds something else or cannot be read."""
     try:
         found = read_json(path)
     except (OSError, ValueError):
@@ -172,7 +173,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def parse_json(content: bytes, path: Path) -> Any:
-    """The value of JSON that was read from a file; numbers are finite. Raises RecordError."""
+    """The value of JSON text read from ``path``; numbers are finite. Raise RecordError."""
     if is_too_dense(content):
         raise RecordError("this has more values than its size is good for", where=str(path))
     try:
@@ -199,9 +200,9 @@ STEP_NS = 2_000_000_000
 
 
 def states_of(experiment: Path, names: Iterable[str]) -> dict[str, bytes]:
-    """Of each run its state: inode, size and times of its plan, record, measures and verdict, zero for one that lacks.
+    """The state of each run: inode, size and times of its plan, record, measures and verdict, zeros if missing.
 
-    A person who writes a file can set its time of modification, and not its time of change (``ctime``).
+    A user who writes a file can set its modification time, but not its change time (``ctime``).
     """
     files = [place.name for place in (_RUN.plan, _RUN.provenance, _RUN.metrics, _RUN.verdict)]
     handle = os.open(experiment, os.O_RDONLY | os.O_DIRECTORY)
@@ -215,7 +216,7 @@ def states_of(experiment: Path, names: Iterable[str]) -> dict[str, bytes]:
 
 
 def is_settled(state: bytes, now_ns: int) -> bool:
-    """Whether the last change is so long ago that another one would show."""
+    """Whether the last change is old enough that a further one would show."""
     changed: list[int] = list(_STATE.unpack(state)[3::4])
     return max(changed) + STEP_NS < now_ns
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""experiment.json: the one model of the list that says which run is which cell, with its reader and its writer; and
-drawn.json beside it: which figures and tables were made of the runs, as commands that make them again."""
+"""experiment.json: the list of an experiment's runs and cells, with its reader and writer; and drawn.json beside it:
+the commands that made figures and tables of the runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _plain_name(name: str) -> str:
 
 
 class IndexedRun(FilePart):
-    """A row: one run. A field that another version left out has its default."""
+    """One run of the list. A field that another version left out has its default."""
 
     run: Annotated[str, AfterValidator(_plain_name)] = Field(description="The name of its directory.")
     axes: dict[str, Scalar] = Field(default={}, description="The value of each swept field.")
@@ -71,7 +71,7 @@ class ExperimentIndex(FilePart):
 
 
 def read_index(path: Path) -> ExperimentIndex:
-    """experiment.json, checked. Raises RecordError, and OSError where it cannot be read at all."""
+    """Read and check experiment.json. Raise RecordError, or OSError if it cannot be read at all."""
     found = checked(ExperimentIndex, read_json(path), path)
     places: dict[str, int] = {}
     for number, cell in enumerate(found.cells):
@@ -82,8 +82,8 @@ def read_index(path: Path) -> ExperimentIndex:
 
 
 def write_index(path: Path, about: ExperimentIndex, cells: Iterable[IndexedRun]) -> None:
-    """Write the list as a whole or not at all, one line a run; ``cells`` take the place of those of ``about``, and are
-    not in memory together."""
+    """Write the complete list or nothing, one line a run. ``cells`` replace those of ``about`` and are written one at a
+    time, to save memory."""
     write_whole(path, _lines(about, cells))
 
 
@@ -106,7 +106,7 @@ _BEGINNINGS = [["howdah", verb, "--runs", "."] for verb in ("figure", "table")]
 
 
 def drawn(home: Path) -> list[str]:
-    """The commands in the order in which they were first given; none where the file is missing or damaged."""
+    """The commands in the order in which they were first given; empty if the file is missing or damaged."""
     try:
         value = parse_json(read_foreign(home / DRAWN_NAME, _MOST_BYTES), home / DRAWN_NAME)
     except (OSError, ValueError, HowdahError):
@@ -116,7 +116,7 @@ def drawn(home: Path) -> list[str]:
 
 
 def _is_ours(command: object) -> bool:
-    """Whether it is one figure or table command and nothing else: a person may give it to a shell."""
+    """Whether this is a single figure or table command, because people may paste it into a shell."""
     if not isinstance(command, str) or len(command) > _LONGEST or not command.isprintable():
         return False
     try:
@@ -127,8 +127,8 @@ def _is_ours(command: object) -> bool:
 
 
 def add_drawn(paths: list[Path], verb: str, options: list[str]) -> None:
-    """Note a command of runs and experiments in each experiment, to be given in the directory of runs. Where nothing
-    may be written nothing is: the figure is there all the same."""
+    """Note a command about runs and experiments in each experiment, relative to the directory of runs. If that cannot
+    be written, do nothing: the figure exists anyway."""
     homes = [path if (path / "experiment.json").exists() else path.parent for path in paths]
     names = [home.name if home == path else f"{home.name}/{path.name}" for home, path in zip(homes, paths, strict=True)]
     command = shlex.join(["howdah", verb, "--runs", ".", *names, *options])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel said of itself when something in it was wrong: whose code it was, and the calls that led there; and the
-console of a guest, as its run's directory keeps it."""
+"""Alarms in a kernel's log: whose code caused each, and the calls that led to it; and a guest's console, as its run
+directory keeps it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _BUILT_IN = re.compile(r"/\S*/\.partial-[^/\s]+/")  # where the cache built it
 
 @dataclass(frozen=True)
 class KernelAlarm:
-    """``text`` is the line that gives it; ``module`` the first of the trace, by its file's name, None of the kernel's
-    own code; ``frames`` are the innermost calls, as far as the kernel is sure of them. ``machine``: of several kernels,
-    whose it is."""
+    """An alarm. ``text`` is its first line; ``module`` the first module of the trace, by its file's name, None for the
+    kernel's own code; ``frames`` are the innermost calls that the kernel is sure of; ``machine`` names the kernel if
+    there are several."""
 
     time_us: int
     text: str
@@ -44,14 +44,15 @@ class KernelAlarm:
 
     @property
     def described(self) -> str:
-        """In one line."""
+        """The alarm in one line."""
         whose = f", in the module {self.module}" if self.module and f"[{self.module}]" not in self.text else ""
         calls = f"; called, the last first: {', '.join(self.frames)}" if self.frames else ""
         return f"{self.text}{whose}{calls}"
 
 
 def alarms(lines: Sequence[tuple[int, str]]) -> Iterator[KernelAlarm]:
-    """Those in times and texts of a log or console; what stands below one belongs to it, up to the next."""
+    """Yield the alarms in a log or console, given as times and texts; the lines after an alarm, up to the next, belong
+    to it."""
     starts = [number for number, (_time, text) in enumerate(lines) if is_alarm(text)]
     for number, following in itertools.pairwise([*starts, len(lines)]):
         time_us, text = lines[number]
@@ -67,12 +68,12 @@ def alarms(lines: Sequence[tuple[int, str]]) -> Iterator[KernelAlarm]:
 
 
 def own_name(module: str) -> str:
-    """The file's name of a module, from the kernel's."""
+    """A module's file name, given its name in the kernel."""
     return module.removeprefix(OWN_PREFIX)
 
 
 def in_use(own_modules: Sequence[str]) -> str:
-    """For a kernel that does not say whose code it was."""
+    """Words for an alarm without a trace: which of the profile's modules were in use."""
     if not own_modules:
         return ""
     named = f"module{'s' if len(own_modules) > 1 else ''} {' and '.join(own_modules)}"
@@ -80,10 +81,10 @@ def in_use(own_modules: Sequence[str]) -> str:
 
 
 def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Function and module of each call, innermost first; the functions that print the trace are none.
+    """Function and module of each call, innermost first, without the functions that print the trace.
 
-    A kernel without frame pointers is sure of no call, and marks each as a guess: then the log has the guesses. What
-    returns to a function's first byte was called at the end of the one before, whose name is not there. Where a line
+    A kernel without frame pointers marks every call as a guess; then the guesses are used. A return address at a
+    function's first byte means that the previous function made the call, and its name is not in the log. If a line
     names the instruction, its function is the innermost.
     """
     lines = sorted(block, key=lambda line: _INSTRUCTION not in line)
@@ -103,7 +104,7 @@ _KILLED = re.compile(r"Out of memory: Killed process \d+ \(([^)]*)\)")  # mm/oom
 
 
 def console_tail(console: Path, lines: int = CONSOLE_LINES) -> list[str]:
-    """The last lines of a console, without empty ones."""
+    """The last non-empty lines of a console."""
     try:
         with open_foreign(console) as file:
             file.seek(max(console.stat().st_size - 64 * 1024, 0))
@@ -114,7 +115,7 @@ def console_tail(console: Path, lines: int = CONSOLE_LINES) -> list[str]:
 
 
 def killed_for_memory(console: Path) -> list[str]:
-    """Names of the programs that the guest's kernel killed because its memory was full."""
+    """Names of the programs that the guest's kernel killed for lack of memory."""
     try:
         text = read_foreign(console).decode(errors="replace")
     except (OSError, RecordError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""metrics.json: the measures of a run, and the comparisons of two sources of one measure."""
+"""metrics.json: the measures of a run, and comparisons of two sources for one measure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from howdah.record.model import HINT, FilePart, checked
 @dataclass(frozen=True, slots=True)
 class MetricRow:
     """A measure of a flow, of a ``group`` of connections (without a flow), of one of its connections, or of the run.
-
-    ``why`` says why there is no value. ``algorithm`` and ``receiver`` are None where they are the run's.
+    ``why`` says why the value is missing. ``algorithm`` and ``receiver`` are None if they are the run's.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=False)  # strictly, it would have to be a MetricRow
@@ -36,16 +35,16 @@ class MetricRow:
 
     @property
     def number(self) -> int | float | None:
-        """The value; None of words, too."""
+        """The value, None for text."""
         return None if isinstance(self.value, str) else self.value
 
     @property
     def of(self) -> str:
-        """The flow or the group; empty of the whole run."""
+        """The flow or the group; empty for the whole run."""
         return self.group or "" if self.flow is None else str(self.flow)
 
     def plain(self, common: dict[str, Any]) -> dict[str, Any]:
-        """As the file has it; ``common`` is what all rows of the run share."""
+        """The row as the file has it; ``common`` is what all rows of the run share."""
         own = {name: getattr(self, name) for name in ("algorithm", "receiver", "group", "role", "unsupported")}
         said = {name: value for name, value in own.items() if value is not None}
         row = {**common, **said, "flow": self.flow, "metric": self.metric, "value": self.value, "unit": self.unit}
@@ -53,7 +52,7 @@ class MetricRow:
 
 
 class CrossCheck(FilePart):
-    """Two independent sources of one measure; ``message`` says what a disagreement means."""
+    """A comparison of two independent sources for one measure; ``message`` says what a disagreement means."""
 
     flow: int | str | None
     metric: str
@@ -63,7 +62,7 @@ class CrossCheck(FilePart):
 
 
 class Metrics(FilePart):
-    """The file; ``connections`` has the number and the digest of the rows of connections.parquet."""
+    """The content of the file; ``connections`` has the number and the digest of the rows of connections.parquet."""
 
     format: Literal[1] = 1
     rows: list[MetricRow] = Field(default=[])
@@ -72,7 +71,7 @@ class Metrics(FilePart):
 
 
 def read_metrics(directory: RunDirectory, plan: Plan | None = None) -> Metrics:
-    """metrics.json, checked; with the plan its flows, too. Raises FileNotFoundError and RecordError."""
+    """Read and check metrics.json, its flows too if a plan is given. Raise FileNotFoundError and RecordError."""
     found = checked(Metrics, read_json(directory.metrics), directory.metrics)
     if plan is not None:
         flows = {None, *(flow.id for flow in plan.flows)}

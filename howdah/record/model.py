@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of files that may be somebody else's: a value is of its model, or the error names the place in the file."""
+"""Models of files that may come from other people. A value fits its model, or the error names its place in the file."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ HINT = "The file is damaged, or another version of howdah wrote it."
 
 
 class FilePart(BaseModel):
-    """Of a file. Fields that this version does not know are kept."""
+    """Part of a file. Fields that this version does not know are kept."""
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
     @classmethod
     def made_of(cls, source: object, **more: Any) -> Self:
-        """What the fields of ``source`` say that have the same names, and ``more``."""
+        """Make a part from the attributes of ``source`` that have the names of its fields, and from ``more``."""
         own = {name: getattr(source, name) for name in cls.model_fields if name not in more and hasattr(source, name)}
         return cls(**own, **more)
 
     def plain(self) -> dict[str, Any]:
-        """As the file has it: without what was not set."""
+        """The part as the file has it, without fields that were not set."""
         return self.model_dump(exclude_unset=True)
 
 
 @cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
-    """What checks values of a kind; made once."""
+    """The validator for values of a type; made once."""
     return TypeAdapter(kind)
 
 
 def checked(kind: type[Kind], value: Any, path: Path) -> Kind:
-    """The value as one of the kind. Raises RecordError, which names the place of what is wrong."""
+    """Validate a value. Raise RecordError, which names the place of what is wrong."""
     reads = adapter(cast("Any", kind))
     try:
         # Of a dataclass it checks types strictly where it is told so, and only values of JSON.

@@ -44,18 +44,18 @@ def agent_sha256() -> str:
     """Version of the code that runs inside the guest, part of a run's key: the agent, the collectors, the queueing
     disciplines, and all they import.
 
-    Imports in functions do not count: they are those of the wiring by Mininet, which no guest has. The engines that use
-    it name its version in their identity.
+    Imports in functions do not count: they belong to the wiring by Mininet, which no guest has. The engines that use it
+    include its version in their identity.
     """
     return remembered_sha256([*modules_of("howdah.agent"), *modules_of("collectors"), *DISCIPLINES], deferred=False)
 
 
 @cache
 def analysis_sha256() -> str:
-    """Version of the code that turns raw/ into tables, metrics and verdict: those are made again when it changes.
+    """Version of the code that turns raw/ into tables, metrics and verdict, which are made again when it changes.
 
-    It covers ``howdah.work.analysis`` and all that it imports, what is found by name, the table schemas with it,
-    the table of metrics, and the packages that add collectors, measures or checks.
+    It covers ``howdah.work.analysis`` and all that it imports, modules found by name, the table schemas, the table of
+    metrics, and the packages that add collectors, measures or checks.
     """
     own = remembered_sha256(ANALYSIS, data=ANALYSIS_DATA)
     more = [each for kind in ("collectors", *RESULTS) for each in extensions(kind).values() if not each.is_own]
@@ -73,9 +73,9 @@ def _git(*arguments: str) -> str | None:
 
 
 def software() -> Software:
-    """Version and git revision of howdah; ``modified`` is true when the checkout differs from the revision.
+    """Version and git revision of howdah; ``modified`` is true if the checkout differs from the revision.
 
-    Git is asked once a second at most: it looks at two thousand files.
+    Git runs at most once a second, because it looks at two thousand files.
     """
     global _asked
     if time.monotonic() - _asked[0] >= _ASK_EVERY_S:
@@ -85,7 +85,7 @@ def software() -> Software:
 
 
 def _checkout() -> tuple[str | None, bool | None]:
-    """Its revision, and whether it differs from that; None is not known."""
+    """The checkout's revision, and whether it differs from it; None if unknown."""
     said = _git("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=no")
     if said is None:
         return _git("rev-parse", "HEAD"), None
@@ -109,9 +109,9 @@ def machine() -> HostMachine:
 
 
 def run_key(plan_json: str, engine_identity: dict[str, Any]) -> str:
-    """The content address of a run: plan, everything the engine says it is made of, and the guest-side code.
+    """The content address of a run: the plan, what the engine says it is made of, and the code in the guest.
 
-    Two runs with the same key have equal tables, so a finished run with the key need not be made again.
+    Two runs with the same key have equal tables, so a finished run need not be made again.
     """
     parts = [plan_json, repr(sorted(engine_identity.items())), agent_sha256()]
     parts += [each.extension.sha256 for each in installed_collectors(plan_json) if each.extension]
@@ -119,7 +119,7 @@ def run_key(plan_json: str, engine_identity: dict[str, Any]) -> str:
 
 
 def installed_collectors(plan_json: str) -> list[Registered]:
-    """Of the collectors that the plan asks for, those of installed packages."""
+    """The collectors of the plan that installed packages provide."""
     installed = [each for each in registered().values() if each.extension is not None]
     asked = json.loads(plan_json)["collect"].get("intervals_us", {}) if installed else {}
     return [each for each in installed if each.name in asked]

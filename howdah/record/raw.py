@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of raw/, stored as they are or compressed: who reads them asks here, and gets what the guest wrote.
-And what the agent wrote of its run (agent.json) and of the path (calibration-*.json), and perf beside its samples.
+"""Read and compress the files of raw/: readers get what the guest wrote, whether the file is compressed or not. Also
+the agent's records of its run (agent.json) and of the path (calibration-*.json), and the record of perf's samples.
 
-A compressed file is ``NAME.zst``, or ``NAME.xz`` where it has records of one length: xz has a filter for those.
-Digests are those of the files as they are stored, so that ``sha256sum`` checks them, and ``zstd -d`` and ``xz -d`` give
-what the guest wrote.
+A compressed file is ``NAME.zst``, or ``NAME.xz`` if its records have one length, for which xz has a filter. Digests are
+those of the stored files: ``sha256sum`` checks them, and ``zstd -d`` or ``xz -d`` gives what the guest wrote.
 """
 
 from __future__ import annotations
@@ -46,7 +45,8 @@ _DAMAGE = (zstandard.ZstdError, lzma.LZMAError, EOFError)
 
 
 def stored(path: Path) -> Path:
-    """The file that holds ``path``: itself, or ``path`` with a suffix. Raises FileNotFoundError without any."""
+    """The file that holds ``path``: itself, or with a suffix of compression. Raise FileNotFoundError if neither
+    exists."""
     if path.exists():
         return path
     for suffix in SUFFIXES:
@@ -65,13 +65,13 @@ def raw_exists(path: Path) -> bool:
 
 
 def content_name(path: Path) -> Path:
-    """The name under which the guest wrote a stored file."""
+    """The name that the guest gave a stored file."""
     return path.with_suffix("") if path.suffix in SUFFIXES else path
 
 
 def open_raw(path: Path) -> BinaryIO:
-    """The content as a stream of bytes. It raises OSError where the file is damaged, or ends too early,
-    and RecordError where it is none that is opened (``open_foreign``)."""
+    """Open the content as a stream. It raises OSError if the file is damaged or cut off, and RecordError if it is
+    not a file to open (``open_foreign``)."""
     file = stored(path)
     if file == path:
         return open_foreign(file)
@@ -88,7 +88,7 @@ def read_raw_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -
 
 
 def raw_value(text: str | bytes) -> Any:
-    """What a JSON text from a guest holds. Raises ValueError, also where it is nested too deeply."""
+    """The value of JSON text from a guest. Raise ValueError, also if it is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -96,7 +96,7 @@ def raw_value(text: str | bytes) -> Any:
 
 
 def read_raw_json(path: Path) -> Any:
-    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError without a file."""
+    """The value in a JSON file; numbers are finite. Raise RecordError, and FileNotFoundError without a file."""
     try:
         return parse_json(read_raw_bytes(path), path)
     except FileNotFoundError:
@@ -106,14 +106,14 @@ def read_raw_json(path: Path) -> Any:
 
 
 def raw_files(folder: Path) -> Iterator[Path]:
-    """Stored files below a folder, in the order of their names, without hidden ones."""
+    """Stored files below a folder, sorted by name, without hidden ones."""
     for file in sorted(folder.rglob("*")):
         if file.is_file() and not file.is_symlink() and not file.name.startswith("."):
             yield file
 
 
 class _Content(io.RawIOBase):
-    """What a compressed file holds. A zstd frame that is cut off is an error, which zstd's own reader would not say."""
+    """The content of a compressed file. A truncated zstd frame is an error, which zstd's own reader does not report."""
 
     def __init__(self, file: Path) -> None:
         self._file, self._opened = file, open_foreign(file)
@@ -163,10 +163,10 @@ class _Content(io.RawIOBase):
 
 
 def compress_raw(folder: Path) -> int:
-    """Compress what is large below raw/ of a run; return the bytes that were saved.
+    """Compress the large files below raw/ of a run; return the number of bytes saved.
 
-    A file takes the place of the other by a rename, and only then the other goes: whoever is killed in between leaves
-    one or both, and both hold the same. Raises OSError.
+    The compressed file is renamed into place before the original is removed. A process that is killed leaves one or
+    both, with equal content. Raise OSError.
     """
     saved = 0
     for file in raw_files(folder):
@@ -181,7 +181,7 @@ def compress_raw(folder: Path) -> int:
 
 
 def _compress(file: Path, size: int) -> int | None:
-    """Bytes of the compressed file; None, and no such file, where it is not worth it."""
+    """Compress a file; return the size, or None, without a file, if it is not worth it."""
     stride = record_bytes(file, size) if size >= LEAST_RECORDS_BYTES else None
     target = file.with_name(f"{file.name}{ZSTD if stride is None else XZ}")
     temporary = writing_name(target)
@@ -209,7 +209,7 @@ def _compress(file: Path, size: int) -> int | None:
 
 
 def record_bytes(file: Path, size: int) -> int | None:
-    """The length of a file's records, where most bytes of one are those of the one before; None where they are not.
+    """The length of a file's records if most bytes of each equal those of the one before; else None.
 
     A megabyte in the middle of the file decides.
     """
@@ -222,13 +222,14 @@ def record_bytes(file: Path, size: int) -> int | None:
 
 
 def read_agent(directory: RunDirectory) -> AgentRecord:
-    """agent.json of a run. Raises FileNotFoundError without it, and RecordError for the place of what is wrong."""
+    """Read agent.json of a run. Raise FileNotFoundError without it, and RecordError, which names the place of what is
+    wrong."""
     path = directory.raw / "agent.json"
     return checked(AgentRecord, read_raw_json(path), path)
 
 
 def agent_or_empty(directory: RunDirectory) -> AgentRecord:
-    """The same; a record that says nothing where the file is missing or wrong, which the report of ingest tells."""
+    """Read agent.json; return an empty record if it is missing or wrong, which the report of ingest says."""
     try:
         return read_agent(directory)
     except (OSError, HowdahError):
@@ -236,7 +237,7 @@ def agent_or_empty(directory: RunDirectory) -> AgentRecord:
 
 
 def read_calibration(path: Path) -> CalibrationRecord | None:
-    """One of the files; None where it is missing, or no such record."""
+    """Read one of the files; None if it is missing or damaged."""
     try:
         return checked(CalibrationRecord, read_raw_json(path), path)
     except (OSError, ValueError, HowdahError):
@@ -248,9 +249,9 @@ PROFILE_FILE, PROFILE_SAMPLES = "cpu-profile.json", "cpu-profile.txt"
 
 @dataclass
 class CpuProfile:
-    """``why`` there are no samples, None where there are. ``stamps`` are the guest's CLOCK_MONOTONIC in ns and the
-    host's CLOCK_REALTIME in us at one instant. ``inlined_why`` nothing is known of inlined functions; "" until
-    somebody looked for their names."""
+    """``why`` says why there are no samples (None: there are). ``stamps`` are pairs of simultaneous times: the guest's
+    CLOCK_MONOTONIC in ns and the host's CLOCK_REALTIME in us. ``inlined_why`` says why inlined functions are unknown
+    ("" until somebody looks for their names)."""
 
     event: str
     period_ns: int

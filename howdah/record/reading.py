@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a run directory that may be somebody else's: damaged, cut off, or written by another version."""
+"""Read a run directory that may come from other people: damaged, cut off, or written by another version."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from howdah.plan.plan import Plan, of_today
 from howdah.record.directory import read_json
 from howdah.record.metrics import Metrics
 from howdah.record.model import HINT, adapter
+from howdah.record.references import check_references
 from howdah.record.run import RunRecord
 from howdah.record.verdict import Verdict
 
@@ -27,7 +28,7 @@ _Step = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 class _Opened(BaseModel):
-    """What the plan's types leave open, and later stages take by its name or place."""
+    """Parts of the plan whose types are open, and which later stages access by name or index."""
 
     model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
 
@@ -58,7 +59,7 @@ class _OpenPlan(_Opened):
 
 
 def prepare(*further: type) -> None:
-    """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
+    """Build the validators of a run's files, and of ``further`` types, so that forked processes have them."""
     for kind in (Plan, _OpenPlan, RunRecord, Metrics, Verdict, *further):
         made = adapter(kind)
         if hasattr(made, "rebuild"):  # from pydantic 2.10 on what checks a model is made when it is first used
@@ -66,7 +67,7 @@ def prepare(*further: type) -> None:
 
 
 def read_plan_file(path: Path) -> Plan:
-    """plan.json, checked: types of every field, and that what it names is there."""
+    """Read and check plan.json: the types of all fields, and that everything it names exists."""
     value = read_json(path)
     if not isinstance(value, dict):
         raise RecordError("this is not a plan", where=str(path), hint=HINT)
@@ -78,7 +79,8 @@ def read_plan_file(path: Path) -> Plan:
         plan = Plan.from_json(content.decode())
         adapter(_OpenPlan).validate_python(today)
         check_steps(plan)
-        _check_ends(plan)
+        _check_numbers(plan)
+        check_references(plan)
         check_names(plan)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -90,7 +92,7 @@ def read_plan_file(path: Path) -> Plan:
 
 
 def check_steps(plan: Plan) -> None:
-    """What operations and events have. Raises ValueError for a value of another type, and for a negative number."""
+    """Raise ValueError if an operation or an event has a value of a wrong type, or a negative number."""
     steps = [(f"operation {number}", step) for number, step in enumerate(plan.operations)]
     for what, step in [*steps, *((f"event {number}", event.change) for number, event in enumerate(plan.timeline))]:
         options = [step.discipline] if isinstance(step, PlacedQueue) else [step.rate] if isinstance(step, Class) else []
@@ -102,13 +104,16 @@ def check_steps(plan: Plan) -> None:
                     raise ValueError(f"{name} of {what} ({step.op}) is negative")
 
 
-def _check_ends(plan: Plan) -> None:
-    hosts = {host.name for host in plan.hosts}
-    for flow in plan.flows:
-        for end in (flow.sender, flow.receiver):
-            if end not in hosts:
-                raise ValueError(f"flow {flow.id} has an end at {end}, which is not a host")
+def _check_numbers(plan: Plan) -> None:
     if len({flow.id for flow in plan.flows}) != len(plan.flows):
         raise ValueError("two flows have the same number")
-    if plan.duration_us <= 0 or plan.path.rtt_us <= 0 or plan.path.rate_bits_per_second <= 0:
-        raise ValueError("duration, round trip and rate are not all above 0")
+    sizes = {name: getattr(plan.path, name) for name in ("rtt_us", "rate_bits_per_second", "mss_bytes", "frame_bytes")}
+    of_calibration = ("rate_bits_per_second", "frame_bytes")
+    sizes |= {f"calibration.{name}": getattr(plan.calibration, name) for name in of_calibration}
+    sizes |= {f"rtt_us of flow {flow.id}": flow.rtt_us for flow in plan.flows}
+    for name, value in {"duration_us": plan.duration_us, **sizes}.items():
+        if value <= 0:
+            raise ValueError(f"{name} is {value}, and not above 0")
+    for name in ("loss_ratio", "reverse_loss_ratio", "reorder_ratio"):
+        if not 0 <= getattr(plan.path, name) <= 1:
+            raise ValueError(f"path.{name} is {getattr(plan.path, name)}, and not from 0 to 1")

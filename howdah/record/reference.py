@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables of docs/data-format.md that the models of files on disk give."""
+"""Write the tables of docs/data-format.md from the models of files."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _HEADER = "\n| field | what it is |\n|---|---|\n"
 
 
 def page(text: str) -> str:
-    """The page with its section of each file as the models give it."""
+    """The page with the section of each file replaced by what the models say."""
     for name, ((words, model), *parts) in _SECTIONS.items():
         before, title, after = text.partition(f"\n## {name}\n")
         _, heading, rest = after.partition("\n## ")
@@ -107,8 +107,8 @@ def page(text: str) -> str:
 
 
 def _part(words: str, model: type) -> str:
-    """What a field of the file has: in one row with a line for each where that is short, else below a
-    row that says which."""
+    """Rows for one part of a file: a single row with one line per field if that is short, else a heading row and one
+    row per field."""
     words = words.replace("\n", " ")
     short = "<br>".join(f"`{name}`: {text}" for name, text in _told(model).items())
     return f"| **{words}** | {short} |\n" if len(short) <= _SHORT else f"| | **{words}** |\n{_rows(model)}"
@@ -125,7 +125,7 @@ def _told(model: type) -> dict[str, str | None]:
 
 
 def _descriptions(model: type) -> dict[str, str | None]:
-    """By the name that the file has."""
+    """Descriptions of all fields, by their names in the file."""
     if issubclass(model, BaseModel):
         return {field.serialization_alias or name: field.description for name, field in model.model_fields.items()}
     told = dataclasses.fields(model) if dataclasses.is_dataclass(model) else ()

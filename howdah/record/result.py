@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment as the stages after the verdict read it: every run with what exists of it, and nothing assumed."""
+"""An experiment as later stages read it: every run with whatever exists of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OWN_LABEL = {"algorithm", "algorithms", "flows.algorithm", "repetition", "repet
 
 @dataclass(frozen=True)
 class Run:
-    """One run. A run that failed may lack a plan, tables, metrics or a verdict; ``problem`` then says why."""
+    """One run. A failed run may lack a plan, tables, metrics or a verdict; ``problem`` then says why."""
 
     directory: RunDirectory
     experiment: str
@@ -68,17 +68,18 @@ class Run:
 
     @property
     def data_kept(self) -> bool:
-        """False when the profile keeps the results alone of this run: there are no tables to draw from."""
+        """Whether the run still has tables; False if the profile keeps only its results."""
         return not self.provenance.data_removed
 
     @property
     def kernel(self) -> str:
-        """Its release; of a run that failed before there was one, that of its siblings, else the name in its plan."""
+        """The kernel's release; if the run failed before it was known, that of its siblings, else the name in its
+        plan."""
         return str(self.release or self.likely_kernel or (self.plan.kernel if self.plan else "unknown"))
 
     @property
     def release(self) -> str | None:
-        """What run.json says of the kernel that ran."""
+        """The release of the kernel that ran, from run.json."""
         return self.provenance.kernel.release or None
 
     @property
@@ -88,25 +89,25 @@ class Run:
 
     @property
     def place(self) -> dict[str, Scalar]:
-        """The sweep point without the algorithm, by the names of its fields."""
+        """The sweep point without the algorithm, as values by field."""
         return {key: value for key, value in sorted(self.axes.items()) if key not in _OWN_LABEL}
 
     def connections(self) -> Connections:
-        """The measures of each connection of its groups, which ``metrics`` does not have; read whenever asked for.
+        """Read the measures of each connection in groups, which ``metrics`` lacks.
 
-        Raises MismatchError when the file is not the one that run.json recorded, RecordError when it is damaged.
+        Raise MismatchError if the file is not the one recorded in run.json, RecordError if it is damaged.
         """
         return read_connections(self.directory, self.provenance, self.plan)
 
     @property
     def started_s(self) -> float:
-        """Host time at which the run started, seconds since 1970; virtual times are published relative to it."""
+        """Host time of the start, in seconds since 1970; published virtual times are relative to it."""
         return _seconds(self.provenance.started)
 
     def table(self, name: str) -> pa.Table | None:
-        """A table, or None when the run has none of that name or no row in it.
+        """A table, or None if the run has none of that name or no row in it.
 
-        Raises MismatchError when it is not the one that run.json recorded.
+        Raise MismatchError if it is not the one recorded in run.json.
         """
         file = self.directory.table(name)
         check(self.directory, self.provenance, [file])
@@ -133,7 +134,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A list of runs with a name. ``pending`` counts cells that have no run directory yet."""
+    """A named list of runs. ``pending`` names the cells without a run directory."""
 
     path: Path
     name: str
@@ -156,9 +157,9 @@ def _seconds(text: object) -> float:
 
 
 def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run:
-    """Read one run directory; ``cell`` is its row in experiment.json, for what a run without a plan cannot say.
+    """Read one run directory; ``cell`` is its row in experiment.json, used for runs without a plan.
 
-    Raises MismatchError when a file is not the one that run.json recorded.
+    Raise MismatchError if a file is not the one recorded in run.json.
     """
     directory = RunDirectory(path)
     cell = cell or IndexedRun(run=directory.name)
@@ -197,8 +198,8 @@ def load_experiment(
 ) -> Experiment:
     """Read an experiment directory, or a single run directory as an experiment of one run.
 
-    With ``only`` an experiment has no runs but those that it names; ``kept`` says what to keep of each run. Raises
-    HowdahError when the directory is neither.
+    ``only`` names the runs to read; ``kept`` reduces each run to what is to be kept of it. Raise HowdahError if the
+    directory is neither.
     """
     index_file = path / "experiment.json"
     if index_file.exists():
@@ -242,7 +243,8 @@ def load_experiment(
 
 
 def _with_kernels(runs: list[Run]) -> list[Run]:
-    """Give a run that failed too early the kernel of the others that asked for the same: one kernel has one label."""
+    """Give a run that failed early the kernel of other runs that asked for the same, so that one kernel has one
+    label."""
     releases: dict[tuple[object, ...], set[str]] = {}
     for run in runs:
         if run.plan and run.release:
@@ -259,8 +261,8 @@ def _kernel_asked(plan: Plan) -> tuple[object, ...]:
 
 
 def without_controls(experiments: list[Experiment]) -> list[Experiment]:
-    """The experiments without the runs of their controls and of what is unknown, which claims show, and
-    figures that name them; an experiment of nothing else is left as it is."""
+    """The experiments without runs of controls and of unknowns, which only claims show, and figures that name them; an
+    experiment that has only such runs stays as it is."""
     found = []
     for experiment in experiments:
         runs = [run for run in experiment.runs if not {"control", "unknown"} & run.axes.keys()]
@@ -275,8 +277,8 @@ _KEPT = ("tables/", "connections.parquet")  # what is read when somebody asks fo
 
 
 def brief(run: Run) -> Run:
-    """Without the plan's operations, the checks that hold, and all digests but those of tables. Nothing else is
-    missing; equal words and parts of run.json are there once for all runs."""
+    """The run without the plan's operations, the checks that hold, and all digests except those of tables. Equal words
+    and equal parts of run.json are shared between runs."""
     record = run.provenance
     kept = {name: _shared(getattr(record, name)) for name in _SHARED & record.model_fields_set}
     if record.digests is not None:

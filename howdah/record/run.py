@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.json: the one model of where a run came from, what it ran on, and how it ended, with its reader and its writer.
+"""run.json: the model of where a run came from, what it ran on, and how it ended, with its reader and its writer.
 
-Engines give the first part (``EngineReport``), ``howdah/work`` the rest, and docs/data-format.md has these
+Engines fill in the first part (``EngineReport``), ``howdah/work`` the rest, and docs/data-format.md has these
 descriptions. A field that was not set is left out of the file.
 """
 
@@ -72,23 +72,23 @@ class TreeOrigin(_RunPart):
 
 
 class ModuleOrigin(_RunPart):
-    """A module; a profile's own has what agent.json has of it, too."""
+    """A kernel module; for a profile's own, with what agent.json has about it."""
 
     srcversion: str | None = _told("The kernel's digest of its source.")
     source: str | None = _told("Where it came from.")
     parameters: dict[str, str | None] | None = _told("As the kernel shows them after loading.")
-    sha256: str | None = _told("Of its file, in a virtual machine.")
+    sha256: str | None = _told("Of its file, on which headers and flags count, too.")
 
 
 class Confinement(_RunPart):
-    """What a user-mode kernel was kept from."""
+    """What a user-mode kernel could not access."""
 
     kept_from: list[str] | None = _told("`files`, `network`, `privileges`: what this machine could keep it from.")
     addresses_fixed: bool = Field(default=True, description="Whether its addresses are the same in every run.")
 
 
 class StackOrigin(_RunPart):
-    """A TCP that is not the kernel's."""
+    """A TCP implementation other than the kernel's."""
 
     identity: str | None = _told("Of all that it is made of.")
     source: str | None = _told("Where it came from.")
@@ -104,7 +104,7 @@ class Software(_RunPart):
 
 
 class HostMachine(_RunPart):
-    """Where the command ran."""
+    """The machine on which the command ran."""
 
     machine: str | None = _told("Its architecture.")
     system: str | None = _told("Its operating system.")
@@ -113,7 +113,7 @@ class HostMachine(_RunPart):
 
 
 class StageTime(_RunPart):
-    """What a stage took."""
+    """The time that a stage took."""
 
     stage: str = Field(description="`engine`, `ingest`, `measure`, `judge`, `compress`.")
     wall_s: Number = Field(default=0.0, description="Seconds on the wall.")
@@ -121,7 +121,7 @@ class StageTime(_RunPart):
 
 
 class AddedPart(_RunPart):
-    """What an installed package added."""
+    """A part that an installed package added."""
 
     kind: str = Field(default="", description="The group of its entry point ([extending.md](extending.md)).")
     name: str = Field(default="", description="Its name.")
@@ -130,7 +130,7 @@ class AddedPart(_RunPart):
 
 
 class EngineReport(FilePart):
-    """What an engine says of a run."""
+    """An engine's report on a run."""
 
     engine: EngineOrigin = Field(default=EngineOrigin(), description="The engine.")
     kernel: KernelOrigin = Field(default=KernelOrigin(), description="The kernel; of several, that of the sender.")
@@ -141,7 +141,7 @@ class EngineReport(FilePart):
 
 
 class RunRecord(EngineReport):
-    """The file."""
+    """The content of run.json."""
 
     format: Literal[1] = Field(default=RUN_FORMAT, description="The version of this record.")
     status: Status = Field(description="`running`, `finished` or `failed`.")
@@ -195,27 +195,27 @@ class RunRecord(EngineReport):
     )
 
     def take(self, report: EngineReport) -> None:
-        """Take what an engine says."""
+        """Take over the fields that an engine set."""
         for name in report.model_fields_set:
             setattr(self, name, getattr(report, name))
 
     def but(self, **changes: Any) -> RunRecord:
-        """A copy with other values."""
+        """A copy with these changes."""
         return self.model_copy(update=changes)
 
     @property
     def core_s(self) -> float:
-        """Seconds of a processor that the stages used; those on the wall where there are no others."""
+        """Processor seconds of all stages; wall seconds for stages without."""
         return float(sum(each.wall_s if each.core_s is None else each.core_s for each in self.stages))
 
 
 def read_record(directory: RunDirectory) -> RunRecord:
-    """run.json. Raises FileNotFoundError without it, and RecordError for the place of what is wrong."""
+    """Read run.json. Raise FileNotFoundError without it, and RecordError, which names the place of what is wrong."""
     return checked(RunRecord, read_json(directory.provenance), directory.provenance)
 
 
 def record_or_empty(directory: RunDirectory) -> RunRecord:
-    """The same; a record that says nothing where the file is missing or wrong."""
+    """Read run.json; return an empty record if it is missing or wrong."""
     try:
         return read_record(directory)
     except (OSError, RecordError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables to evenly spaced samples: what a scrape every few milliseconds would have seen.
+"""Turn tables into evenly spaced samples, as a scrape every few milliseconds would have seen them.
 
-Both ways to a figure start here: OpenMetrics for Prometheus, and the report drawn from Parquet without it.
+Both kinds of figures start here: OpenMetrics for Prometheus, and the report, which is drawn from Parquet.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _OF_A_GROUP = 3
 
 
 def shown_flows(plan: Plan) -> list[Flow]:
-    """Every flow that the profile writes out, and of each group the connections with the most data, of equal ones the
-    first: the shortest are over before there is a record of them. A table has all of a group together."""
+    """The flows to show one by one: all that the profile lists, and of each group the connections with the most data
+    (of equals, the first), because the shortest end before they are recorded. Tables have all connections of a group.
+    """
     shown = {flow.id for flow in plan.flows if flow.group is None}
     for group in {flow.group for flow in plan.flows if flow.group is not None}:
         mine = sorted((flow for flow in plan.flows if flow.group == group), key=lambda flow: -(flow.size_bytes or 0))
@@ -44,7 +45,8 @@ Parts = list[tuple[tuple[str, ...], pa.Table]]
 
 @dataclass(frozen=True)
 class Series:
-    """One time series of one run: ``time_ms`` from the epoch, on the run's grid; ``value`` in the metric's unit."""
+    """One time series of one run: ``time_ms`` counts from the epoch, on the run's grid; ``value`` is in the metric's
+    unit."""
 
     metric: str
     labels: tuple[tuple[str, str], ...]
@@ -57,7 +59,7 @@ class Series:
 
 @dataclass(frozen=True)
 class ColumnSeries:
-    """A series that is a column of a table times ``factor``; tcp_probe has those that are ``traced`` as well."""
+    """A series that is a table's column times ``factor``. ``traced``: tcp_probe has it as well."""
 
     metric: str
     column: str
@@ -96,12 +98,12 @@ def step_ms(plan: Plan) -> int:
 
 
 def queue_step_ms(plan: Plan) -> int:
-    """Interval of the bottleneck's queue: that of the run, or that of its readings when these are rarer."""
+    """Interval of the bottleneck's queue: the run's, or that of its readings if it is longer."""
     return _coarsest(step_ms(plan), (plan.collect.qdisc_us or 0) * 1000)
 
 
 def flow_step_ms(plan: Plan) -> int:
-    """Interval of the series of flows: that of the run, or of tcp_info when tcp_probe is off."""
+    """Interval of the flows' series: the run's, or that of tcp_info if tcp_probe is off."""
     return step_ms(plan) if plan.collect.tcp_probe else _coarsest(step_ms(plan), (plan.collect.tcp_info_us or 0) * 1000)
 
 
@@ -113,7 +115,7 @@ _OF_FLOWS = {"tcp_probe": ["flow"], "tcp_info": ["flow", "end"]}  # keys of a se
 
 
 def sample_run(run: Run) -> Iterator[Series]:
-    """Every series of a run that has a plan and tables."""
+    """Yield every series of a run that has a plan and tables."""
     plan = run.plan
     if plan is None:
         return
@@ -131,14 +133,14 @@ def sample_run(run: Run) -> Iterator[Series]:
 
 
 def _grid(first_ns: int, last_ns: int, step: int, plan: Plan) -> Int64:
-    """Multiples of ``step`` ms that lie within the records and within the experiment."""
+    """Multiples of ``step`` ms within both the records and the experiment."""
     first = max(0, -(-int(first_ns) // (step * 1_000_000)))
     last = min(int(last_ns) // 1_000_000, plan.duration_us // 1000) // step
     return np.arange(first, last + 1, dtype=np.int64) * step
 
 
 def column(table: pa.Table, name: str) -> Float64:
-    """A column as floats; null and the kernel's *unlimited* (an unpaced flow's pacing rate) become NaN."""
+    """A column as floats; null and the kernel's *unlimited* (the pacing rate of an unpaced flow) become NaN."""
     values: Float64 = np.array(table.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     values[values >= _UNLIMITED] = np.nan
     return values
@@ -149,7 +151,7 @@ def _times(table: pa.Table) -> Int64:
 
 
 def _present(metric: str, labels: dict[str, str], grid: Int64, values: Float64) -> Iterator[Series]:
-    """The series without the grid points that have no value; nothing when none has one."""
+    """Yield the series without grid points that lack a value; nothing if all do."""
     known = ~np.isnan(values)
     if known.any():
         yield Series(metric, tuple(sorted(labels.items())), grid[known], values[known])
@@ -163,7 +165,7 @@ def _columns(
 
 
 def _groups(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[str, ...], pa.Table]]:
-    """Parts of a table with equal keys, each in order of time. Rows without a key are in none."""
+    """Yield the parts of a table with equal keys, each in order of time, without rows that lack a key."""
     columns = [_coded(table.column(key)) for key in keys]
     known = np.all([codes >= 0 for codes, _ in columns], axis=0)
     number = np.zeros(len(table), dtype=np.int64)  # of each row's part, in the order of the keys
@@ -183,7 +185,7 @@ def _groups(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[str, ...],
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[Int64, list[str]]:
-    """Of each row the place of its text among the column's texts, which are in order; -1 of a row without one."""
+    """The index of each row's text in the sorted list of texts, -1 without one; and that list."""
     whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
     texts = [str(text) for text in encoded.dictionary.cast(pa.string()).to_pylist()]
@@ -195,7 +197,7 @@ def _coded(column: pa.ChunkedArray) -> tuple[Int64, list[str]]:
 
 
 def _of_shown(table: pa.Table | None, plan: Plan) -> pa.Table | None:
-    """The rows of all flows; where there are very many, those of the flows that are shown one by one."""
+    """The rows of all flows or, if there are very many, of the flows shown one by one."""
     if table is None or len(plan.flows) <= MANY_FLOWS:
         return table
     import pyarrow.compute as pc  # it takes half as long to load as all else that reads tables
@@ -209,7 +211,7 @@ def _parts(table: pa.Table | None, keys: list[str]) -> Parts:
 
 
 def _deliveries(probes: Parts, infos: Parts, plan: Plan, step: int) -> Iterator[Series]:
-    """Bytes of each flow that arrived at its receiver, from its start to the last ACK where these were recorded."""
+    """Yield the bytes of each flow that had arrived at its receiver, from its start to the last recorded ACK."""
     proofs: dict[str, list[Proof]] = {}
     last_ack: dict[str, int] = {}
     for (flow,), part in probes:
@@ -235,7 +237,7 @@ def _deliveries(probes: Parts, infos: Parts, plan: Plan, step: int) -> Iterator[
 
 
 def _arrived(part: pa.Table, plan: Plan) -> Float64:
-    """At a receiver; not a number where its kernel does not count segments."""
+    """Bytes that had arrived at a receiver; NaN if its kernel does not count segments."""
     segments, in_order = column(part, "data_segs_in_packets"), column(part, "bytes_received_bytes")
     known = ~np.isnan(segments + in_order)
     found = np.full(len(known), np.nan)
@@ -244,13 +246,14 @@ def _arrived(part: pa.Table, plan: Plan) -> Float64:
 
 
 def _confirmed(part: pa.Table, plan: Plan) -> Float64:
-    """At a sender: bytes that are acknowledged, and those that SACK reports beyond a hole in full segments."""
+    """Bytes confirmed at a sender: acknowledged, or reported by SACK beyond a hole, in full segments."""
     held = np.nan_to_num(column(part, "sacked_packets")) * plan.path.mss_bytes
     return np.asarray(column(part, "bytes_acked_bytes") + held, dtype=np.float64)
 
 
 def _tcp_probe(probes: Parts, plan: Plan, step: int) -> Iterator[Series]:
-    """A record is the state before its ACK is processed, so the state at an instant is that of the *next* record."""
+    """Yield the series of tcp_probe. A record is the state before its ACK is processed, so the state at an instant is
+    that of the *next* record."""
     for (flow,), part in probes:
         time = _times(part)
         grid = _grid(time[0], time[-1], step, plan)
@@ -268,7 +271,7 @@ def _tcp_probe(probes: Parts, plan: Plan, step: int) -> Iterator[Series]:
 
 
 def _held(part: pa.Table, step: int, plan: Plan) -> tuple[Int64, Int64] | None:
-    """Grid and, for each of its points, the index of the last snapshot taken at or before it."""
+    """The grid, and for each of its points the index of the last snapshot up to then."""
     time = _times(part)
     usual = int(np.median(np.diff(time))) if len(time) > 1 else 0
     step = _coarsest(step, usual)
@@ -281,7 +284,7 @@ def _held(part: pa.Table, step: int, plan: Plan) -> tuple[Int64, Int64] | None:
 
 
 def _tcp_info(infos: Parts, plan: Plan, step: int, probed: set[int]) -> Iterator[Series]:
-    """What tcp_probe does not see; and its series too, for flows it did not record."""
+    """Yield what tcp_probe does not record; for flows without tcp_probe, its series too."""
     for (flow, end), part in infos:
         held = _held(part, step, plan)
         if held is None:
@@ -295,7 +298,7 @@ def _tcp_info(infos: Parts, plan: Plan, step: int, probed: set[int]) -> Iterator
 
 
 def _queues(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Series]:
-    """The bottleneck at the run's interval, every other queue at 100 ms or more."""
+    """Yield the queues: the bottleneck at the run's interval, others at 100 ms or more."""
     if table is None:
         return
     roles = {host.name: host.role for host in plan.hosts}
@@ -328,7 +331,7 @@ def _interfaces(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Serie
 
 
 def _processors(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Series]:
-    """Of each flow, the processors of its ends; flows of one host have the same."""
+    """Yield the processors of each flow's ends; flows of one host share them."""
     if table is None:
         return
     for (node,), part in _groups(table, ["node"]):

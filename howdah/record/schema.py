@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a run: column names carry units, and the version changes whenever a column does.
+"""The tables of a run. Column names carry units, and the version changes whenever a column does.
 
-Every table in a file has the columns of its axes behind these (``howdah/record/table.py``). The events and reasons of
-``howdah:slow_start`` have names here, with what they mean and the units of their numbers.
+In files, the columns of a table are followed by those of its axes (``howdah/record/table.py``). The events and reasons
+of ``howdah:slow_start`` are named here, with their meaning and the units of their numbers.
 """
 
 from __future__ import annotations
@@ -228,7 +228,8 @@ _HERE = {"tcp_info", "qdisc", "counters"}  # collectors whose tables are above: 
 
 
 class _Tables(Mapping[str, pa.Schema]):
-    """Those above, and a table for each further collector, whose host's file is read when its schema is asked for."""
+    """The tables above, and one for each further collector; its file on the host is read when its schema is
+    requested."""
 
     def __getitem__(self, name: str) -> pa.Schema:
         if name in _OWN:
@@ -254,7 +255,7 @@ TABLES: Mapping[str, pa.Schema] = _Tables()
 
 @dataclass(frozen=True)
 class EventName:
-    """What happened, in words for a report."""
+    """An event, in words for a report."""
 
     name: str
     words: str
@@ -262,9 +263,9 @@ class EventName:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why, in words; ``unit`` is that of the quantity times ``factor``.
+    """The reason of an event, in words; ``unit`` is that of the quantity times ``factor``.
 
-    ``threshold_unit`` is that of the threshold times the same factor; None where the algorithm compares with nothing.
+    ``threshold_unit`` is that of the threshold times the same factor, None if the algorithm compares with nothing.
     """
 
     name: str
@@ -274,11 +275,11 @@ class Reason:
     factor: float = 1.0
 
     def quantity(self, value: int | None) -> float | None:
-        """A quantity of the table ``slow_start`` in ``unit``; None where nobody told it."""
+        """A quantity of the table ``slow_start`` in ``unit``; None if unknown."""
         return None if value is None else _plain(value * self.factor)
 
     def threshold(self, value: int | None) -> float | None:
-        """A threshold of the table in ``threshold_unit``, or None without a threshold, or where nobody reports it."""
+        """A threshold of the table in ``threshold_unit``; None if unknown, or if the reason has none."""
         if self.threshold_unit is None or value is None:
             return None
         # A count or a window that stands beside a rate is no rate.
@@ -286,7 +287,7 @@ class Reason:
 
 
 def _plain(value: float) -> float:
-    """Thousandths without the digits that binary fractions add."""
+    """Round to remove the digits that binary fractions add."""
     rounded = round(value, 6)
     return int(rounded) if rounded == int(rounded) else rounded
 
@@ -334,15 +335,15 @@ CONGESTION = ("loss", "rto", "congestion-signal")
 
 
 def name_of(number: int, names: tuple[str, ...]) -> str:
-    """The name of an event or reason; one that is newer than this program is ``unknown-N``."""
+    """The name of an event or reason; ``unknown-N`` if it is newer than this program."""
     return names[number] if 0 <= number < len(names) else f"unknown-{number}"
 
 
 def event(name: str) -> EventName:
-    """The event of a name; one that this program does not know speaks for itself."""
+    """The event with this name; for an unknown one, the name itself in words."""
     return _EVENT_BY_NAME.get(name, EventName(name, name))
 
 
 def reason(name: str) -> Reason:
-    """The reason of a name; of one that this program does not know the numbers have no unit."""
+    """The reason with this name; the numbers of an unknown one have no unit."""
     return _REASON_BY_NAME.get(name, Reason(name, name, "", ""))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes the tables of a run, and says whether two runs hold equal ones; and what tells the rows of one run
-from those of another: the columns that every table of a run carries beside its own."""
+"""Read and write the tables of a run, and compare those of two runs; and the axes, columns that identify the run of a
+row, which every table carries after its own columns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _UNITS = (
 
 
 def unit_of(column: str) -> str | None:
-    """The unit a column's name ends with (``packets``, ``bytes``, ``us`` …), or None for a label or a plain count."""
+    """The unit at the end of a column's name (``packets``, ``bytes``, ``us`` …); None for a label or a plain count."""
     for unit in _UNITS:
         if column.endswith(unit):
             return unit[1:]
@@ -55,9 +55,9 @@ def unit_of(column: str) -> str | None:
 
 
 def table_of(name: str, columns: dict[str, Any]) -> pa.Table:
-    """A table with the schema of ``name``; ``columns`` maps every column to an array or list.
+    """Make a table with the schema of ``name``; ``columns`` maps every column to an array or list.
 
-    Raises KeyError if a column of the schema is missing.
+    Raise KeyError if a column of the schema is missing.
     """
     schema = TABLES[name]
     arrays = []
@@ -69,15 +69,15 @@ def table_of(name: str, columns: dict[str, Any]) -> pa.Table:
 
 
 def sparse_table_of(name: str, columns: Mapping[str, Any]) -> pa.Table:
-    """As ``table_of``, of a source that does not know all columns: those that are missing are null."""
+    """Make a table as ``table_of`` does; missing columns are null."""
     rows = len(columns["time_ns"])
     return table_of(name, {column.name: pa.nulls(rows, column.type) for column in TABLES[name]} | dict(columns))
 
 
 def write(directory: RunDirectory, name: str, table: pa.Table, axes: Axes | None = None) -> None:
-    """Write one table so that a reader sees either the old file or the whole new one.
+    """Write a table so that a reader sees either the old or the complete new file.
 
-    ``axes`` become columns behind those of the table. Units are in the metadata of each field, and of the whole schema.
+    ``axes`` become columns after those of the table. Units are in the metadata of each field and of the schema.
     """
     schema = TABLES[name]
     if table.schema.remove_metadata() != schema:
@@ -126,9 +126,9 @@ def _with_unit(column: pa.Field) -> pa.Field:
 
 
 def read(directory: RunDirectory, name: str, columns: list[str] | None = None, *, axes: bool = False) -> pa.Table:
-    """Read one table, checking its version; its own columns alone, unless ``columns`` or ``axes`` says otherwise.
+    """Read a table and check its version; only its own columns, unless ``columns`` or ``axes`` says otherwise.
 
-    Raises HowdahError if it is missing, damaged or of another version.
+    Raise HowdahError if it is missing, damaged or of another version.
     """
     path = directory.table(name)
     if name not in TABLES:
@@ -146,8 +146,8 @@ def read(directory: RunDirectory, name: str, columns: list[str] | None = None, *
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
-    """The file of a table, to read from. Raises FileNotFoundError, and HowdahError where the file is damaged, be it
-    found as it is opened or as it is read.
+    """Open the file of a table. Raise FileNotFoundError, or HowdahError if the file proves damaged when it is opened or
+    read.
     """
     try:
         with opened_file(path) as file:
@@ -160,7 +160,7 @@ def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
 
 @contextmanager
 def opened_file(path: Path) -> Iterator[pq.ParquetFile]:
-    """A Parquet file, to read from. Raises one of ``DAMAGED`` where it is damaged."""
+    """Open a Parquet file. Raise one of ``DAMAGED`` if it is damaged."""
     with open_foreign(path) as content:  # pyarrow takes no name that is not UTF-8
         file = pq.ParquetFile(content, pre_buffer=False)  # which would read in threads of its own
         size = os.fstat(content.fileno()).st_size
@@ -171,9 +171,9 @@ def opened_file(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def whole(file: pq.ParquetFile, columns: list[str] | None) -> pa.Table:
-    """These columns, all rows. Raises one of ``DAMAGED`` where a text is not UTF-8, which pyarrow does not look at.
+    """Read these columns of all rows. Raise one of ``DAMAGED`` if text is not UTF-8, which pyarrow does not check.
 
-    No thread of pyarrow reads: one that lets go of a Python file when the program has ended already aborts it.
+    Threads of pyarrow are not used: one that releases a Python file after the program has ended aborts it.
     """
     table = file.read(columns=columns, use_threads=False)
     table.validate(full=True)
@@ -191,7 +191,7 @@ def _check_version(schema: pa.Schema, name: str, path: Path) -> None:
 
 
 def check_columns(schema: pa.Schema, name: str, path: Path) -> None:
-    """Raise HowdahError unless a file has every column of the table, each of its type."""
+    """Raise HowdahError unless a file has every column of the table with its type."""
     for column in TABLES[name]:
         index = schema.get_field_index(column.name)
         if index < 0 or schema.field(index).type != column.type:
@@ -222,9 +222,9 @@ class Difference:
 
 
 def equal(run_a: RunDirectory, run_b: RunDirectory) -> Difference | None:
-    """Compare every table of two runs, every row and column; None when they are equal, else the first difference.
+    """Compare all tables of two runs; return None if they are equal, else the first difference.
 
-    Tables that describe the machine and not the run are left out.
+    Tables that describe the machine, not the run, are left out.
     """
     for name in TABLES:
         if name in MACHINE_TABLES:
@@ -238,7 +238,7 @@ def equal(run_a: RunDirectory, run_b: RunDirectory) -> Difference | None:
 
 
 def first_difference(name: str, a: pa.Table, b: pa.Table) -> Difference | None:
-    """The smallest row at which two tables of the same schema differ, and a column that differs there."""
+    """The first row in which two tables of the same schema differ, and a column that differs there."""
     import pyarrow.compute as pc  # it takes half as long to load as all else that reads tables
 
     if a.schema.names != b.schema.names:
@@ -262,7 +262,7 @@ def first_difference(name: str, a: pa.Table, b: pa.Table) -> Difference | None:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dictionary columns as their values: which code stands for a text is not a property of the run."""
+    """Dictionary columns as plain values: which code represents a text does not matter."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
@@ -275,7 +275,7 @@ _SAME = {*AXES, "algorithms", "flows.algorithm", "repetitions"}
 
 @dataclass(frozen=True)
 class Axes:
-    """``run`` is what all rows share, ``flows`` what is otherwise for the rows of a flow: its name, its algorithm, its
+    """``run`` has the values that all rows share, ``flows`` those that differ by flow: its name, its algorithm, its
     receiver's behaviour or stack."""
 
     run: dict[str, Scalar]
@@ -283,7 +283,7 @@ class Axes:
 
 
 def axes_of(plan: Plan, kernel: str | None) -> Axes:
-    """``kernel`` is the release that the guest reported."""
+    """The axes of a plan's tables; ``kernel`` is the release that the guest reported."""
     shared: dict[str, Scalar] = {
         "run": plan.run,
         "engine": plan.engine,
@@ -301,7 +301,7 @@ def axes_of(plan: Plan, kernel: str | None) -> Axes:
 
 
 def swept(axes: dict[str, Scalar]) -> dict[str, Scalar]:
-    """Those swept fields of a run that are no axis of every run."""
+    """The swept fields of a run, without those that are an axis of every run."""
     return {name: value for name, value in axes.items() if name not in _SAME}
 
 
@@ -310,7 +310,7 @@ def _scalar(value: Any) -> Scalar:
 
 
 def with_axes(table: pa.Table, axes: Axes) -> pa.Table:
-    """The table with a column for each axis behind its own; one that it has already stays as it is."""
+    """Append a column for each axis that the table lacks."""
     columns = {name: _constant(value, table.num_rows) for name, value in axes.run.items()}
     if "flow" in table.column_names and axes.flows:
         numbers = table.column("flow").to_numpy()
@@ -331,7 +331,7 @@ def _constant(value: Scalar, rows: int) -> pa.Array:
 
 
 def _by_flow(name: str, numbers: Any, axes: Axes) -> pa.Array:
-    """A text for each row by its flow; null for a flow that the plan does not have."""
+    """A text for each row by its flow; null for a flow that the plan lacks."""
     texts = sorted({flow[name] for flow in axes.flows.values()})
     place = {text: number for number, text in enumerate(texts)}
     kind = np.int16 if len(texts) <= np.iinfo(np.int16).max else np.int32
@@ -343,7 +343,7 @@ def _by_flow(name: str, numbers: Any, axes: Axes) -> pa.Array:
 
 
 def axis_text(value: Any) -> str:
-    """A value of an axis as a plan's ``axes`` hold it, in one spelling for true and false."""
+    """The text of an axis' value in a plan, with one spelling for true and false."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

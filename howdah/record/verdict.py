@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""verdict.json: whether the path of a run was what it claimed to be, by checks."""
+"""verdict.json: checks of whether a run's path was what it claims to be."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ _UNIT = re.compile(r"[a-z]+([ /-][a-z]+)*")
 
 @dataclass(frozen=True)
 class Check:
-    """``ok`` is None when the check could not be made; ``message`` is for a person, and says why in that case.
-
-    Raises ValueError for what verdict.json cannot have.
+    """``ok`` is None if the check could not be made; ``message`` is for people and then says why. Raise ValueError for
+    values that verdict.json cannot hold.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=False)  # strictly, it would have to be a Check
@@ -56,7 +55,7 @@ class Check:
 
 
 class Verdict(FilePart):
-    """The file."""
+    """The content of verdict.json."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -70,12 +69,13 @@ class Verdict(FilePart):
 
 
 def read_verdict(directory: RunDirectory) -> Verdict:
-    """verdict.json. Raises FileNotFoundError without it, and RecordError for the place of what is wrong."""
+    """Read verdict.json. Raise FileNotFoundError without it, and RecordError, which names the place of what is
+    wrong."""
     return checked(Verdict, read_json(directory.verdict), directory.verdict)
 
 
 def write_verdict(directory: RunDirectory, checks: list[Check]) -> Verdict:
-    """Any check that fails makes the run *invalid*."""
+    """Write verdict.json; any failed check makes the run *invalid*."""
     invalid = any(check.ok is False for check in checks)
     verdict = Verdict(format=1, verdict="invalid" if invalid else "pass", checks=checks)
     write_json(directory.verdict, verdict.plain())

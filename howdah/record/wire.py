@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wire.json: what passed the wires between the kernels of a run. Standard library only."""
+"""wire.json: what crossed the wires between the kernels of a run. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WIRE_FILE = "wire.json"
 
 @planned
 class CarriedFrames:
-    """What one kernel counts of an end of a wire."""
+    """One kernel's counts at one end of a wire."""
 
     wire: int
     arrives: bool
@@ -33,7 +33,7 @@ class KernelWires:
 
 @planned
 class WireRecord:
-    """The file of a run: the ends of each kernel."""
+    """The file of a run: the ends of wires by kernel."""
 
     format: int
     parts: dict[str, list[CarriedFrames]]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports: one self-contained HTML page of an experiment, or of several side by side."""
+"""Reports: one self-contained HTML page for an experiment, or for several side by side."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every ACK around the slow-start exit of a flow, from the tcp_probe table."""
+"""Every ACK around a flow's slow-start exit, from the tcp_probe table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_IT = "the flow "
 class WindowExit:
     """A flow's exit from slow start. ``time_ns`` counts from the epoch, ``after_start_s`` from the flow's start.
 
-    ``share`` is the window over the BDP as metrics.json has it: over the flow's own round trip, not in whole packets.
+    ``share`` is cwnd / BDP as metrics.json has it: computed with the flow's own round trip, not in whole packets.
     """
 
     time_ns: int
@@ -34,7 +34,7 @@ class WindowExit:
 
 @dataclass(frozen=True)
 class AckWindow:
-    """Records around an exit: ``time_us`` relative to it. Within ``full_us`` every record is there."""
+    """Records around an exit; ``time_us`` is relative to it. Within ``full_us`` no record is left out."""
 
     time_us: Int64
     cwnd: Float64
@@ -53,8 +53,8 @@ def measured(run: Run, flow: int, name: str) -> object:
 
 
 def without_exit(run: Run, flow: Flow) -> str | None:
-    """That a flow has no exit, and why, as metrics.json says it: ``flow1 did not leave slow start``. None where it says
-    nothing of one.
+    """Why the flow has no exit: ``flow1 did not leave slow start``. None unless metrics.json reports the exit as
+    missing.
     """
     for row in run.metrics:
         if row.flow == flow.id and row.metric == "exit_time_s" and row.value is None:
@@ -64,7 +64,7 @@ def without_exit(run: Run, flow: Flow) -> str | None:
 
 
 def exit_of(run: Run, flow: Flow) -> WindowExit | None:
-    """The exit that metrics.json reports; ``exit_time_s`` counts from the flow's start."""
+    """The exit that metrics.json reports, or None; ``exit_time_s`` counts from the flow's start."""
     after = measured(run, flow.id, "exit_time_s")
     if not isinstance(after, int | float):
         return None
@@ -81,7 +81,7 @@ def exit_of(run: Run, flow: Flow) -> WindowExit | None:
 
 
 def flow_start_ns(run: Run, flow: Flow) -> int:
-    """When the flow really started, else when the plan starts it."""
+    """The flow's actual start, or its planned start if the flow table lacks it."""
     table = run.table("flow")
     if table is not None:
         for row in table.select(["flow", "start_ns"]).to_pylist():
@@ -91,7 +91,7 @@ def flow_start_ns(run: Run, flow: Flow) -> int:
 
 
 def ack_window(table: pa.Table | None, flow: Flow, exit_ns: int, most: int) -> AckWindow | None:
-    """Records within two round trips of the exit: the ``most`` nearest in full, the others thinned."""
+    """The records within two round trips of the exit: the ``most`` nearest in full, the others thinned."""
     if table is None:
         return None
     reach = 2 * flow.rtt_us * 1000

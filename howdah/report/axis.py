@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runs of a page differ in: algorithm, kernel, experiment, engine, receiver, and every field that is swept."""
+"""The axes along which the runs of a page differ: algorithm, kernel, experiment, engine, receiver, and every swept
+field."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ ABSENT = "—"
 
 @dataclass(frozen=True)
 class RunAxis:
-    """One thing in which runs differ. ``values`` are in the order of the runs, with a colour each.
+    """One property in which runs differ. ``values`` are in the order of the runs; each has a colour.
 
-    ``of_variants``: whether the rows of the result table are distinguished by it.
+    ``of_variants``: whether this property distinguishes the rows of the result table.
     """
 
     name: str
@@ -30,16 +31,16 @@ class RunAxis:
     of_variants: bool
     value_of: Callable[[Run], str]
 
-    def place(self, run: Run) -> int:
-        """The place of a run on it."""
+    def index(self, run: Run) -> int:
+        """The index of a run's value."""
         return self.values.index(self.value_of(run))
 
 
 def axes(experiments: list[Experiment], variants: Variants) -> list[RunAxis]:
-    """Every axis on which the runs have several values, those of the table's rows first.
+    """Every axis on which the runs have several values; those that distinguish table rows come first.
 
-    An axis that only says again what another says (a kernel's name and its release) is left out. A page whose runs
-    differ in nothing has the algorithm alone.
+    An axis that groups the runs exactly like an earlier one (a kernel's name and its release) is left out. If the runs
+    differ in nothing, the only axis is the algorithm.
     """
     runs = [run for experiment in experiments for run in experiment.runs]
     fields = dict.fromkeys(name for run in runs for name in run.axes if name not in _REPEATED)
@@ -67,7 +68,8 @@ def axes(experiments: list[Experiment], variants: Variants) -> list[RunAxis]:
 
 
 def _field(name: str) -> Callable[[Run], str]:
-    """What a run that lacks the field has in its place: its usual generator, or nothing."""
+    """A function that returns a run's value of the field, or, if the run lacks it, the traffic generator of its first
+    flow (``traffic``) or ABSENT."""
 
     def value(run: Run) -> str:
         usual = run.plan.flows[0].traffic if name == "traffic" and run.plan and run.plan.flows else ABSENT

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The band of a curve: where the curves of all repetitions run, from the least to the largest.
+"""The band of a curve: the range of the curves of all repetitions, from least to greatest.
 
-Reports and paper figures draw one repetition as a line, and this behind it. The band is the envelope of every
-repetition, whatever their number, so the line never leaves it. An interval of the median would have to stand beside a
-median, which no repetition is.
+Reports and paper figures draw one repetition as a line and this band behind it. The band is the envelope of all
+repetitions, so the line never leaves it. An interval of the median would need the median as its line, and no single
+repetition is the median.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ _SAME = 1e-9  # of the largest value: closer than that, repetitions are one line
 
 @dataclass(frozen=True)
 class Band:
-    """``low`` and ``high`` hold between each two of ``edges``, one fewer; NaN where fewer than two curves run.
-
-    ``count`` curves were taken together.
+    """The envelope of ``count`` curves. ``low`` and ``high`` hold between neighbouring ``edges``, so they are one
+    shorter; NaN where fewer than two curves have values.
     """
 
     edges: Float64
@@ -37,7 +36,7 @@ class Band:
 
 
 class Envelope:
-    """Takes the curves of repetitions one after another. ``edges`` divide the axis into cells, in rising order."""
+    """Accumulates the curves of repetitions. ``edges`` divide the axis into cells, in rising order."""
 
     def __init__(self, edges: Float64) -> None:
         self._edges = edges
@@ -49,9 +48,9 @@ class Envelope:
         self._differ = False
 
     def add(self, x: Float64, y: Float64) -> None:
-        """A curve with straight lines between its points, ``x`` in rising order; points whose y is NaN are no points.
+        """Add a curve with straight lines between its points, ``x`` in rising order; points whose y is NaN are ignored.
 
-        A cell's extremes are those of the curve's points in it and of the curve at both of its edges.
+        A cell's extremes are those of the points in it and of the interpolated curve at its two edges.
         """
         known = ~np.isnan(y)
         x, y = x[known], y[known]
@@ -73,7 +72,7 @@ class Envelope:
         self._high[runs_here] = np.maximum(self._high, high)[runs_here]
 
     def band(self) -> Band | None:
-        """None with fewer than two curves, and where all of them are one line."""
+        """The band; None if there are fewer than two curves or all of them coincide."""
         several = self._curves > 1
         if not self._differ or not several.any():
             return None
@@ -92,7 +91,7 @@ _MOST_CELLS, _FEWEST_CELLS = 1500, 100
 
 @dataclass(frozen=True)
 class _Key:
-    """Whose band: a value of each axis, a series, and a flow ("" for a series of the whole run)."""
+    """What a band belongs to: a value of each axis, a series, and a flow ("" for a series of the whole run)."""
 
     at: tuple[int, ...]
     series: str
@@ -101,7 +100,8 @@ class _Key:
 
 @dataclass(frozen=True)
 class CodedBand:
-    """Whose it is, of how many repetitions, its edges (first, step, count) and both sides."""
+    """One band: the curve it belongs to, its number of repetitions, its time axis (first, step, count), and its lower
+    and upper values."""
 
     at: list[int]
     series: str
@@ -113,7 +113,7 @@ class CodedBand:
 
 
 class PageBands:
-    """Takes the curves of runs one run after another, so that no two need be in memory together."""
+    """Accumulates the bands of a page one run at a time, so that the curves of no two runs are in memory together."""
 
     def __init__(self, runs: list[Run], axes: list[RunAxis], series: list[str]) -> None:
         self._axes, self._series = axes, series
@@ -126,7 +126,7 @@ class PageBands:
         self._envelopes: dict[_Key, Envelope] = {}
 
     def _at(self, run: Run) -> tuple[int, ...]:
-        return tuple(axis.place(run) for axis in self._axes)
+        return tuple(axis.index(run) for axis in self._axes)
 
     def add(self, run: Run, curves: Curves) -> None:
         at = self._at(run)
@@ -143,7 +143,7 @@ class PageBands:
                     self._envelopes[key].add(curve.time_ms.astype(np.float64), curve.value)
 
     def _divided(self, plan: Plan, step_ms: int) -> Float64:
-        """Cells over the run, each as wide as one or more steps of a curve, in ms."""
+        """Edges of cells over the run, in ms; each cell is as wide as one or more steps of a curve."""
         duration_ms = plan.duration_us / 1e3
         width = max(1, step_ms) * max(1, int(np.ceil(duration_ms / max(1, step_ms) / self._cells)))
         return np.arange(int(np.ceil(duration_ms / width)) + 1, dtype=np.float64) * np.float64(width)

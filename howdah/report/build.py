@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``report.html`` of an experiment, from its directory alone."""
+"""Builds ``report.html`` of an experiment from its directory alone."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ OFF = "Prometheus was switched off: curves and summary were computed from the Pa
 def source_for(
     experiments: list[Experiment], prometheus: str, tell: Progress | None = None
 ) -> Iterator[tuple[Source, str]]:
-    """The source of a report, and what its footer says about it.
+    """Yield the source of a report, and the footer's note on it.
 
-    ``auto`` asks a Prometheus started for the purpose on blocks of the experiments, where this machine has the program,
-    and else uses the tables; ``off`` uses the tables, as do many runs. No page is a reason to fetch a program.
+    ``auto`` starts a Prometheus on blocks of the experiments if this machine has the program, and else uses the tables;
+    ``off`` uses the tables, and so does a report of many runs. A report never downloads Prometheus.
     """
     if prometheus not in ("auto", "off"):
         raise ValueError(f"prometheus is 'auto' or 'off', not {prometheus!r}")
@@ -61,7 +61,7 @@ def source_for(
 
 
 def _blocks(experiment: Experiment, program: Prometheus, spare: Path, tell: Progress | None) -> list[Path]:
-    """Blocks kept beside the runs; of a single run, or where nothing may be written, in a directory of the moment."""
+    """The blocks kept beside the runs; in a temporary directory for a single run, or if the experiment is read-only."""
     beside = experiment.path / "prometheus"
     whole = (experiment.path / "experiment.json").exists()
     try:
@@ -83,8 +83,8 @@ def report(
 ) -> Path:
     """Write ``report.html`` into an experiment (or run) directory and return its path.
 
-    ``shown`` is what ``read_shown`` gave, where it was read already; ``tell`` hears how far it is. Raises HowdahError
-    when the directory holds no experiment or cannot be written.
+    ``shown`` is the result of ``read_shown`` if it was already read; ``tell`` receives progress. Raises HowdahError if
+    the directory holds no experiment or cannot be written.
     """
     experiment = shown or read_shown(experiment_dir)
     with source_for([experiment], prometheus, tell) as (source, note):

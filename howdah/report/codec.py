@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of numbers as short text that ``reports/js/codec.js`` reads back, and fewer points that draw the same line.
+"""Compact text encoding of numeric columns, which ``reports/js/codec.js`` decodes, and thinning that keeps a line's
+shape.
 
 A value is rounded to a multiple of ``scale``; the column holds differences between neighbours, zigzag-coded plus one,
-as variable-length integers of 7 bits a byte, in base64. Zero stands for *no value*. A cwnd trace takes about 1.5
-characters a point.
+as variable-length integers of 7 bits a byte, in base64. Zero means *no value*. A cwnd trace takes about 1.5 characters
+a point.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from howdah.record.sample import Float64, Int64
 
 
 def extremes(values: Float64, points: int) -> Int64:
-    """Indices, in order, of about ``points`` values that keep every bucket's first, last, least and greatest.
+    """Return indices, in order, of about ``points`` values that keep every bucket's first, last, least and greatest.
 
     ``values`` may hold NaN (no value); a bucket of NaN keeps its ends, so gaps stay gaps. A line through the result
-    covers the same pixels as the whole line when a bucket is at most a pixel wide.
+    covers the same pixels as the whole line if a bucket is at most a pixel wide.
     """
     count = len(values)
     if points < 4:
@@ -45,7 +46,7 @@ _NOTHING = 1e-30
 
 
 class EncodedColumn(TypedDict):
-    """``data`` in units of ``scale``."""
+    """A coded column: ``data`` in units of ``scale``, ``count`` values."""
 
     scale: float
     count: int
@@ -53,7 +54,7 @@ class EncodedColumn(TypedDict):
 
 
 def scale_of(values: Float64, levels: int = 20_000) -> float:
-    """The power of ten (or 2 or 5 times one) that distinguishes at least ``levels`` steps of the largest value."""
+    """The largest of 1, 2 or 5 times a power of ten that divides the largest value into at least ``levels`` steps."""
     finite = np.abs(values[np.isfinite(values)])
     largest = float(finite.max()) if len(finite) else 0.0
     if largest < _NOTHING:
@@ -63,7 +64,7 @@ def scale_of(values: Float64, levels: int = 20_000) -> float:
 
 
 def encode(values: Float64, scale: float) -> EncodedColumn:
-    """Code a column; NaN and infinities become *no value*."""
+    """Encode a column; NaN and infinities become *no value*."""
     known = np.isfinite(values)
     levels = np.zeros(len(values), dtype=np.int64)
     levels[known] = np.rint(values[known] / scale).astype(np.int64)
@@ -74,12 +75,12 @@ def encode(values: Float64, scale: float) -> EncodedColumn:
 
 
 def encode_integers(values: Int64) -> EncodedColumn:
-    """Code integers exactly."""
+    """Encode integers exactly."""
     return encode(values.astype(np.float64), 1.0)
 
 
 def _varint(codes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bytes:
-    """Little-endian groups of 7 bits; the top bit says that another follows."""
+    """Little-endian groups of 7 bits; a set top bit means that another group follows."""
     output = bytearray()
     for code in codes.tolist():
         while code > 0x7F:
@@ -90,7 +91,7 @@ def _varint(codes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bytes:
 
 
 def decode(column: EncodedColumn) -> Float64:
-    """The inverse of :func:`encode`, for tests and tools; *no value* is NaN."""
+    """The inverse of :func:`encode`, for tests and tools; *no value* becomes NaN."""
     values = np.full(column["count"], np.nan)
     level = shift = code = index = 0
     for byte in base64.b64decode(column["data"]):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long transfers took, in sentences: of flows of a given size, and of groups of connections."""
+"""Sentences on how long transfers took: flows of a given size, and groups of connections."""
 
 from __future__ import annotations
 
 from howdah.number import counted, listed, significant, size
-from howdah.report.ratio import MOST_TOLD, Wording, against
+from howdah.report.ratio import MOST_NAMED, Wording, compare_with_first
 from howdah.report.repeated import (
     CONNECTIONS,
     DIGITS,
@@ -27,21 +27,21 @@ _MOST_NAMES = 3  # flows and groups that get sentences
 
 
 def is_transfer(subject: Subject) -> bool:
-    """Whether the question is how long it takes."""
+    """Whether the subject is a transfer, so that its completion time is the main result."""
     return subject.of.has(DONE, DONE_MEDIAN) or DONE in subject.of.absent or DONE_MEDIAN in subject.of.absent
 
 
-def completion(said: list[Subject], beside: list[Subject]) -> list[str]:
-    """Of the flows and groups that are transfers: how long, then the sides against each other, then the losses, of
-    which none are said to be where those ``beside`` have some."""
-    names = list(dict.fromkeys(each.name for each in said))
+def completion(subjects: list[Subject], beside: list[Subject]) -> list[str]:
+    """Sentences on the transfers: completion times, the sides against each other, then losses. "Nothing was
+    retransmitted" is left out if a subject in ``beside`` had losses."""
+    names = list(dict.fromkeys(each.name for each in subjects))
     sentences = []
     for name in names[:_MOST_NAMES]:
-        mine = [each for each in said if each.name == name]
+        mine = [each for each in subjects if each.name == name]
         sentences += _one(mine, f"{name}: " if len(names) > 1 else "")
     if len(names) > _MOST_NAMES:
         sentences.append(f"The table has {counted(len(names) - _MOST_NAMES, 'transfer')} more.")
-    return sentences + _losses(said, beside)
+    return sentences + _losses(subjects, beside)
 
 
 def _one(mine: list[Subject], begin: str) -> list[str]:
@@ -49,20 +49,21 @@ def _one(mine: list[Subject], begin: str) -> list[str]:
     done = [each for each in mine if each.of.has(metric)]
     never = [f"{begin}{each.placed} {_UNDONE[each.is_group]}." for each in mine if not each.of.has(metric)]
     if not done:
-        return never[:MOST_TOLD]
+        return never[:MOST_NAMED]
     if len(places(done)) == 1:
         absolute = _at_one_place(done, metric)
     elif len(sides(done)) == 1:
         absolute = _over_places(done, metric)
     else:
         absolute = ""
-    ratios = against(done, Wording(metric, *_LONGER)) + against(done, Wording(DONE_P95, *_TAIL))
+    ratios = compare_with_first(done, Wording(metric, *_LONGER)) + compare_with_first(done, Wording(DONE_P95, *_TAIL))
     first, *rest = [*([absolute] if absolute else []), *ratios]
-    return [f"{begin}{first}", *rest, *_cut_short(done), *never[:MOST_TOLD]]
+    return [f"{begin}{first}", *rest, *_cut_short(done), *never[:MOST_NAMED]]
 
 
 def metric_of(mine: list[Subject]) -> str:
-    """Without the time that clients thought, which no sender can shorten, where that is known."""
+    """The measure of completion time; the one without the clients' think time, which no sender can shorten, if it is
+    known."""
     of_group = mine[0].is_group
     thought = DONE_THOUGHT_MEDIAN if of_group else DONE_THOUGHT
     if any(each.of.has(thought) for each in mine):
@@ -88,11 +89,11 @@ def _verb(each: Subject) -> str:
 
 def _at_one_place(done: list[Subject], metric: str) -> str:
     shown = done
-    if len(done) > MOST_TOLD:
+    if len(done) > MOST_NAMED:
         order = sorted(done, key=lambda each: each.of.median(metric) or 0.0)
         shown = [order[0], order[-1]]
     clauses = [f"in {each.of.quantity(metric)} with {each.side}{_tail(each, metric)}" for each in shown]
-    span = f", of {len(done)}" if len(done) > MOST_TOLD else ""
+    span = f", of {len(done)}" if len(done) > MOST_NAMED else ""
     span += ", think time apart" if metric in (DONE_THOUGHT, DONE_THOUGHT_MEDIAN) else ""
     return f"{_what(done[0])} {_verb(done[0])} {'; '.join(clauses)}{span}."
 
@@ -103,7 +104,7 @@ def _tail(each: Subject, metric: str) -> str:
 
 
 def _over_places(done: list[Subject], metric: str) -> str:
-    """Of one side alone: the places where it is fastest and slowest."""
+    """For a single side: the times at the places where it is fastest and slowest."""
     order = sorted(done, key=lambda each: each.of.median(metric) or 0.0)
     first, last = order[0], order[-1]
     with_one = f"with {first.side} " if first.side else ""
@@ -118,7 +119,7 @@ def _over_places(done: list[Subject], metric: str) -> str:
 
 
 def _cut_short(done: list[Subject]) -> list[str]:
-    """Where not every connection was done, the median is of those that were."""
+    """Say where some connections did not complete, because the median covers only those that did."""
     short = [(each, share) for each in done if (share := each.of.median(DONE_SHARE)) is not None and share < 1]
     if not short:
         return []
@@ -127,8 +128,8 @@ def _cut_short(done: list[Subject]) -> list[str]:
     return [f"With {each.placed} {significant(share * 100, DIGITS)} % of the connections are done at all{more}."]
 
 
-def _losses(said: list[Subject], beside: list[Subject]) -> list[str]:
-    counted_ones = [each for each in said if each.of.has(LOST, LOST_SHARE)]
+def _losses(subjects: list[Subject], beside: list[Subject]) -> list[str]:
+    counted_ones = [each for each in subjects if each.of.has(LOST, LOST_SHARE)]
     if not counted_ones:
         return []
     if not any(map(_has_lost, counted_ones)):
@@ -136,13 +137,15 @@ def _losses(said: list[Subject], beside: list[Subject]) -> list[str]:
     if len({each.name for each in counted_ones}) > 1:
         return []  # the table has them
     metric = LOST_SHARE if counted_ones[0].is_group else LOST
-    if len(places(counted_ones)) == 1 and len(counted_ones) <= MOST_TOLD:
+    if len(places(counted_ones)) == 1 and len(counted_ones) <= MOST_NAMED:
         words = [f"with {each.side} {each.of.quantity(metric)}" for each in counted_ones]
         return [f"Retransmitted {'segments' if metric == LOST_SHARE else 'are'}: {listed(words)}."]
     if len(sides(counted_ones)) == 1:
         return []
-    return against(counted_ones, Wording(metric, "retransmits {} as much as {}", "retransmits as much as {}"))
+    return compare_with_first(
+        counted_ones, Wording(metric, "retransmits {} as much as {}", "retransmits as much as {}")
+    )
 
 
 def _has_lost(each: Subject) -> bool:
-    return any(each.of.has(name) and not each.of.is_nothing(name) for name in (LOST, LOST_SHARE))
+    return any(each.of.has(name) and not each.of.is_zero(name) for name in (LOST, LOST_SHARE))

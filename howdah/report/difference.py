@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The difference view: every side against the first at each point, as a table of text, as data, and for a page."""
+"""The difference view: every side against the first at each point, as a text table, as data, and for a page."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from howdah.measure.statistics import Statistic
 from howdah.metric import known_metrics
 from howdah.number import between, significant
 from howdah.record.model import FilePart
-from howdah.report.contrast import Contrast, contrasts, leading
+from howdah.report.contrast import Contrast, contrasts, headline_measures
 from howdah.report.subject import Subject
 from howdah.report.tabular import Tabular, text
 
 HEADERS = ("B", "flow", "measure", "unit", "B", "A", "B − A", "B / A", "better")
 _MOST_POINTS = 12  # that a terminal shows
 _RATIO_DIGITS = 3
-_ONE_PAIR = "one pair"
+_SINGLE_PAIR = "one pair"
 
 
 @dataclass(frozen=True)
 class DifferenceRow:
-    """A contrast as a reader sees it, in the unit shown; sides with a ratio of about 1 differ by 0.
+    """A contrast as text in the unit shown; sides that count as equal have difference 0 and ratio 1.
 
-    What stands beside ``difference`` and ``ratio`` is least and largest of few pairs, else the 95 % interval; both are
-    empty where pairs are equal. Where one pair of several repetitions has the measure, ``difference_apart`` says so.
+    ``difference_apart`` and ``ratio_apart`` are least and greatest for few pairs, else the 95 % interval; both are
+    empty if the pairs are equal. ``difference_apart`` says so if only one pair of several repetitions has the measure.
     """
 
     of: Contrast
     mine: str
     other: str
     difference: str
-    difference_apart: str
+    difference_spread: str
     ratio: str
-    ratio_apart: str
+    ratio_spread: str
 
     @property
     def measure(self) -> str:
@@ -52,17 +52,17 @@ class DifferenceRow:
         return self.of.better
 
 
-def differences(said: list[Subject], asked: Sequence[str] = ()) -> list[Contrast]:
-    """Of the measures asked for, or of every main one, that some side has other than 0: those of flows and groups, then
-    those of whole runs."""
+def differences(subjects: list[Subject], metrics: Sequence[str] = ()) -> list[Contrast]:
+    """The contrasts of the given measures, or of all main ones, that are not 0 everywhere: for flows and groups first,
+    then for whole runs."""
     whole: dict[tuple[str, str], Subject] = {}
-    for each in said:
+    for each in subjects:
         whole.setdefault((each.side, each.place), replace(each, name="", of=each.whole))
-    everything = [*said, *whole.values()]
+    everything = [*subjects, *whole.values()]
     numbers = [name for name, metric in known_metrics().items() if not metric.is_text and metric.table == "main"]
-    numbers = list(asked) or numbers
-    told = [name for name in numbers if any(each.of.has(name) and not each.of.is_nothing(name) for each in everything)]
-    return contrasts(everything, told)
+    numbers = list(metrics) or numbers
+    shown = [name for name in numbers if any(each.of.has(name) and not each.of.is_zero(name) for each in everything)]
+    return contrasts(everything, shown)
 
 
 def difference_rows(found: list[Contrast]) -> list[DifferenceRow]:
@@ -77,19 +77,19 @@ def _row(each: Contrast) -> DifferenceRow:
     apart = significant(of.differences.median * factor)
     sign = "+" if of.differences.median > 0 else ""
     ratio = significant(of.ratios.median, _RATIO_DIGITS) if of.ratios else ""
-    spread = _ONE_PAIR if each.is_of_one else _apart(of.differences, factor)
-    return DifferenceRow(each, both[0], both[1], f"{sign}{apart}", spread, ratio, _apart(of.ratios, 1.0))
+    spread = _SINGLE_PAIR if each.has_single_pair else _spread_text(of.differences, factor)
+    return DifferenceRow(each, both[0], both[1], f"{sign}{apart}", spread, ratio, _spread_text(of.ratios, 1.0))
 
 
-def _apart(statistic: Statistic | None, factor: float) -> str:
+def _spread_text(statistic: Statistic | None, factor: float) -> str:
     about = statistic.about_median if statistic else None
     return between(about.low * factor, about.high * factor, _RATIO_DIGITS) if about else ""
 
 
-def difference_text(said: list[Subject], width: int | None = None) -> str:
-    """For a terminal of that many columns: the measures that answer the profile, at each point; empty where there are
-    no two sides."""
-    found = contrasts(*leading(said))
+def difference_text(subjects: list[Subject], width: int | None = None) -> str:
+    """The measures that answer the profile at each point, for a terminal ``width`` columns wide; empty if there are no
+    two sides."""
+    found = contrasts(*headline_measures(subjects))
     if not found:
         return ""
     places = list(dict.fromkeys(each.place for each in found))
@@ -102,7 +102,7 @@ def difference_text(said: list[Subject], width: int | None = None) -> str:
             name = ", ".join(filter(None, (row.of.side if several else "", row.measure)))
             both = [
                 f"{number} ({apart})" if apart else number
-                for number, apart in ((row.difference, row.difference_apart), (row.ratio or "—", row.ratio_apart))
+                for number, apart in ((row.difference, row.difference_spread), (row.ratio or "—", row.ratio_spread))
             ]
             rows.append([f"{name} ({row.unit})" if row.unit else name, row.mine, row.other, *both])
         title = f"[{place}]" if place else sides
@@ -114,9 +114,9 @@ def difference_text(said: list[Subject], width: int | None = None) -> str:
     return "\n".join([*lines, *folded(note, width)])
 
 
-def difference_table(said: list[Subject], asked: Sequence[str] = ()) -> Tabular:
+def difference_table(subjects: list[Subject], metrics: Sequence[str] = ()) -> Tabular:
     """Every row, for a paper or a spreadsheet."""
-    found = differences(said, asked)
+    found = differences(subjects, metrics)
     rows = [[row.of.place, row.of.side, *_words(row)] for row in difference_rows(found)]
     other = next((each.other for each in found), "")
     headers = ["point", "side B", *HEADERS[1:4], "B", "A", "B − A", "", "B / A", "", "better"]
@@ -124,8 +124,8 @@ def difference_table(said: list[Subject], asked: Sequence[str] = ()) -> Tabular:
 
 
 def _words(row: DifferenceRow) -> list[str]:
-    found = [row.of.flow, row.measure, row.unit, row.mine, row.other, row.difference, row.difference_apart]
-    return [*found, row.ratio, row.ratio_apart, row.better]
+    found = [row.of.flow, row.measure, row.unit, row.mine, row.other, row.difference, row.difference_spread]
+    return [*found, row.ratio, row.ratio_spread, row.better]
 
 
 class PairedRow(FilePart):
@@ -152,9 +152,9 @@ class PairedRow(FilePart):
     run: str | None = Field(description="the run of the side with the median pair")
 
 
-def difference_data(said: list[Subject]) -> list[PairedRow]:
-    """A row for each contrast; nothing is rounded."""
-    return [_paired(each) for each in differences(said)]
+def difference_data(subjects: list[Subject]) -> list[PairedRow]:
+    """A row for each contrast, unrounded."""
+    return [_paired(each) for each in differences(subjects)]
 
 
 def _paired(each: Contrast) -> PairedRow:

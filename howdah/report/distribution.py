@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a measure is distributed over the connections of a group or the repetitions of a transfer, as inline SVG: the
-share that has at most so much. It needs no script."""
+"""Cumulative distributions of a measure over the connections of a group or the repetitions of a transfer, as inline SVG
+without scripts."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _WIDE, _NARROW = Size(1232, 274, "wide"), Size(340, 274, "narrow")  # as a page 
 
 @dataclass(frozen=True)
 class Distribution:
-    """One measure of one group at one sweep point: sorted values of all repetitions that count, by variant. ``counted``
-    are what the values are of, and ``ends`` the least and the largest value that the axis has to show."""
+    """One measure of one group at one sweep point: the sorted values of all repetitions that count, by variant.
+    ``counted`` names what has the values; ``ends`` are the least and greatest value that the axis must show."""
 
     point: str
     group: str
@@ -47,8 +47,8 @@ class Distribution:
 
 
 def distributions(experiments: list[Experiment], variants: Variants) -> list[Distribution]:
-    """Of every group with some connections that were measured one by one, and of flows of a fixed size that were
-    repeated as often. Those of a measure have one axis."""
+    """The distributions of every group with at least 5 connections measured one by one, and of flows of a fixed size
+    with as many repetitions. All distributions of a measure share one axis."""
     found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     of_flows: set[str] = set()
     for experiment in experiments:
@@ -86,7 +86,7 @@ def distributions(experiments: list[Experiment], variants: Variants) -> list[Dis
 
 
 def _of_flows(run: Run) -> Iterator[tuple[str, str, float]]:
-    """Name, measure and value of its single transfers: how long they took."""
+    """Yield name, measure and value for the completion time of each single transfer."""
     flows = {flow.id: flow for flow in run.plan.flows if flow.group is None} if run.plan is not None else {}
     for row in run.metrics:
         flow = flows.get(row.flow or 0)
@@ -102,13 +102,13 @@ def _ends(shown: Distribution) -> tuple[float, float]:
 
 
 def _is_logarithmic(shown: Distribution) -> bool:
-    """Whether its axis is: where that is wanted, and the values span a decade."""
+    """Whether the axis is logarithmic: the measure asks for it and the values span a decade."""
     least, most = _ends(shown)
     return shown.logarithmic and most >= _LEAST_DECADE * max(least, 1e-6)
 
 
 def distribution_panel(shown: Distribution, variants: Variants) -> Panel:
-    """A step curve for each variant; its median is in the curve's title."""
+    """A step curve for each variant; the curve's title has its median."""
     logarithmic = _is_logarithmic(shown)
     across = PlotAxis(
         f"{shown.words}{', logarithmic' if logarithmic else ''}",
@@ -118,14 +118,14 @@ def distribution_panel(shown: Distribution, variants: Variants) -> Panel:
     looks = variant_styles(variants)
     lines = []
     for index, label, curve in shown.curves:
-        said = f"{label}: {len(curve)} {shown.counted}, median {significant(curve[len(curve) // 2])}"
-        lines.append(PlotLine(label, looks[index], curve, shares(len(curve)), title=said, said=said))
+        spoken = f"{label}: {len(curve)} {shown.counted}, median {significant(curve[len(curve) // 2])}"
+        lines.append(PlotLine(label, looks[index], curve, shares(len(curve)), title=spoken, spoken=spoken))
     title = ", ".join(filter(None, (shown.point, shown.group))) if shown.point or shown.counted != "flows" else ""
     up = PlotAxis(f"{shown.counted} (%)", (0.0, 100.0))
     return Panel(title, across, up, lines, "steps", words=f"Distribution over the {shown.counted} of {shown.group}")
 
 
 def distribution_drawing(shown: Distribution, variants: Variants, *, narrow: bool) -> str:
-    """As inline SVG."""
+    """The distribution as inline SVG."""
     panel = distribution_panel(shown, variants)
     return panel_svg(panel, _NARROW if narrow else _WIDE, f"{panel.words}: {shown.words}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One side against another at each point of the sweep, as inline SVG: a dot for the ratio, a line for what the pairs of
-repetitions lie between. A dot is a link to the run behind it. It needs no script."""
+"""Ratios of the sides at each point of the sweep, as inline SVG without scripts. A dot is the ratio, a line the range
+of the pairs of repetitions; a dot links to its run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from howdah.metric import Metric
 from howdah.number import between, significant
-from howdah.report.contrast import Contrast, contrasts, leading
+from howdah.report.contrast import Contrast, contrasts, headline_measures
 from howdah.report.drawing import line, shortened, svg, text
 from howdah.report.plot.canvas import ticks_below
 from howdah.report.plot.scale import Scale, ticks
@@ -31,7 +31,8 @@ _WIDTH, _NARROW = 1232, 340
 
 @dataclass(frozen=True)
 class DotPlot:
-    """Wide, and for each measure narrow; ``title`` says what is compared and ``note`` how to read it."""
+    """The drawings, one wide, and a narrow one per measure; ``title`` says what is compared and ``note`` how to read
+    it."""
 
     title: str
     note: str
@@ -42,7 +43,7 @@ class DotPlot:
 
 @dataclass(frozen=True)
 class _Panel:
-    """One measure: ``rows`` has the contrasts of each place."""
+    """One measure; ``rows`` has the contrasts of each place."""
 
     metric: Metric
     rows: list[list[Contrast]]
@@ -51,19 +52,19 @@ class _Panel:
     styles: dict[str, Style]
     has_numbers: bool
 
-    def without_a_dot(self, row: list[Contrast]) -> list[Contrast]:
-        """Those of several sides that have no ratio; with one side its numbers stand there in any case."""
+    def without_ratio(self, row: list[Contrast]) -> list[Contrast]:
+        """The contrasts without a ratio if there are several sides; with one side the row has its numbers anyway."""
         return [] if self.has_numbers else [each for each in row if not each.has_ratio]
 
     @property
-    def most_without(self) -> int:
-        return max((len(self.without_a_dot(row)) for row in self.rows), default=0)
+    def most_without_ratio(self) -> int:
+        return max((len(self.without_ratio(row)) for row in self.rows), default=0)
 
 
-def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
-    """Of the measures that answer the profile; None where there is nothing to compare. ``linked`` are the runs that
-    the page can show."""
-    shown, metrics = leading(said)
+def dot_plot(subjects: list[Subject], linked: frozenset[str]) -> DotPlot | None:
+    """The plot of the measures that answer the profile; None if there is nothing to compare. ``linked`` names the runs
+    that the page can show."""
+    shown, metrics = headline_measures(subjects)
     names = sides(shown)
     found = contrasts(shown, metrics)
     places = list(dict.fromkeys(each.place for each in found))
@@ -88,9 +89,9 @@ def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
     return DotPlot(title, _note(names, found, len(places) - len(kept)), _wide(panels, kept, linked), narrow, legend)
 
 
-def side_styles(said: list[Subject]) -> dict[str, Style]:
-    """Of the sides; variants have the colours of their curves."""
-    return styles(sides(said), {each.side: each.algorithm for each in said if each.side == each.variant})
+def side_styles(subjects: list[Subject]) -> dict[str, Style]:
+    """The styles of the sides; variants have the colours of their curves."""
+    return styles(sides(subjects), {each.side: each.algorithm for each in subjects if each.side == each.variant})
 
 
 def _note(names: list[str], found: list[Contrast], left_out: int) -> str:
@@ -107,7 +108,8 @@ def _note(names: list[str], found: list[Contrast], left_out: int) -> str:
 
 
 def _panel(rows: list[list[Contrast]], looks: dict[str, Style], *, has_numbers: bool) -> _Panel:
-    """The scale has every dot, and as much of the lines as lies within four times the reach of the dots."""
+    """A panel whose scale covers every dot, and the lines as far as four times the dots' largest distance from 1 (in
+    log)."""
     of = [each.of for row in rows for each in row if each.of.ratios]
     dots = [each.ratios.median for each in of if each.ratios and each.ratios.median > 0]
     reach = max([_LEAST_SPAN, *(max(dot, 1 / dot) for dot in dots)])
@@ -120,7 +122,7 @@ def _panel(rows: list[list[Contrast]], looks: dict[str, Style], *, has_numbers: 
 
 def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> str:
     longest = max(map(len, places))
-    pitch = max([_ROW, *(_LINE * panel.most_without + 6 for panel in panels)])
+    pitch = max([_ROW, *(_LINE * panel.most_without_ratio + 6 for panel in panels)])
     left = min(330.0, 16 + _LETTER * longest) if longest else 10.0
     step = (_WIDTH - left) / len(panels)
     parts = []
@@ -140,7 +142,7 @@ def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> st
 
 def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
     parts = []
-    pitch = _TALL_ROW + _LINE * max(panel.most_without - 1, 0)
+    pitch = _TALL_ROW + _LINE * max(panel.most_without_ratio - 1, 0)
     for number, place in enumerate(_named(places)):
         most = int((_NARROW - 110) / _LETTER)
         parts.append(text(8, _HEAD + pitch * number + 15, shortened(place, most), "name", "start"))
@@ -156,8 +158,9 @@ def _named(places: list[str]) -> list[str]:
 def _drawn(
     panel: _Panel, begin: float, end: float, pitch: float, linked: frozenset[str], *, tall: bool = False
 ) -> list[str]:
-    """Between the pixels ``begin`` and ``end``; in tall rows numbers stand above the line, else behind it."""
-    beside = _NUMBERS if panel.has_numbers else _BOTH if panel.most_without else 0
+    """Draw a panel between the pixels ``begin`` and ``end``. Tall rows have numbers above the line, others to the
+    right."""
+    beside = _NUMBERS if panel.has_numbers else _BOTH if panel.most_without_ratio else 0
     right = end - (0 if tall else beside)
     scale = Scale(panel.least, panel.most, begin + 8, right - 8, logarithmic=True)
     bottom = _HEAD + pitch * len(panel.rows)
@@ -179,7 +182,8 @@ def _title(metric: Metric) -> str:
 
 
 def _directions(panel: _Panel) -> tuple[str, str]:
-    """What lies left and right of 1: the side that is better there, or, where nothing says what is, that has less."""
+    """Labels for the left and right of 1: the side that is better there, or the side with less or more if neither is
+    better."""
     both = next(each for row in panel.rows for each in row)
     side = both.side if panel.has_numbers else "these"
     if panel.metric.worse == "either":
@@ -200,43 +204,50 @@ def _row(
     one, half = scale.at(1.0), 13
     parts = [line(scale.first, middle, scale.last, middle, "rail")]
     parts.append(line(one, middle - half, one, middle + half, "limit"))
-    apart = min(6.0, ((_TALL_ROW if tall else _ROW) - 10) / max(len(row), 1))
+    if not row:
+        parts.append(text(scale.first, middle - 5, "not measured on both sides", "note", "start"))
+    offset = min(6.0, ((_TALL_ROW if tall else _ROW) - 10) / max(len(row), 1))
+    without = panel.without_ratio(row)
     for number, each in enumerate(row):
-        y = middle + (number - (len(row) - 1) / 2) * apart
-        about, ratios = each.of.around, each.of.ratios
-        without = panel.without_a_dot(row)
-        words = _words(each)
         style = panel.styles[each.side]
         drawn = ""
-        if ratios is not None and ratios.median > 0:
-            if about is not None:
-                low, high = (scale.at(max(value, panel.least)) for value in (about.low, about.high))
-                drawn = f'<path d="M{low:.1f} {y:.1f}H{high:.1f}" class="whisker"/>'
-            drawn += mark(scale.at(ratios.median), y, style.shape, words, size=5.0)
+        if each.has_ratio:
+            drawn = _dot(each, panel, scale, middle + (number - (len(row) - 1) / 2) * offset)
         elif each in without:
             down = _LINE * (without.index(each) - (len(without) - 1 if tall else (len(without) - 1) / 2))
             level = down + (middle - 22 if tall else middle)
-            drawn = mark(end - _BOTH + 18, level, style.shape, words, size=5.0)
+            drawn = mark(end - _BOTH + 18, level, style.shape, _words(each), size=5.0)
             drawn += text(end, level + 4, _number(each), "note", "end")
-        group = f"<g {style.attributes}>{drawn}</g>"
-        if each.run in linked:
-            label = escape(f"{words}: curves of {each.run}", {'"': "&quot;"})
-            run = escape(each.run, {'"': "&quot;"})
-            group = f'<a href="#figures" data-run="{run}" aria-label="{label}">{group}</a>'
-        parts.append(group)
-        if panel.has_numbers:
-            shown = _number(each)
-            if tall:
-                parts.append(text(end, middle - 18, shown, "note", "end"))
-            else:
-                parts.append(text(end - _NUMBERS + 8, middle + 4.5, shown, "note", "start"))
-    if not row:
-        parts.append(text(scale.first, middle - 5, "not measured on both sides", "note", "start"))
+        parts.append(_link(f"<g {style.attributes}>{drawn}</g>", each, linked))
+        if panel.has_numbers and tall:
+            parts.append(text(end, middle - 18, _number(each), "note", "end"))
+        elif panel.has_numbers:
+            parts.append(text(end - _NUMBERS + 8, middle + 4.5, _number(each), "note", "start"))
     return parts
 
 
+def _dot(each: Contrast, panel: _Panel, scale: Scale, y: float) -> str:
+    """The median ratio, on a line that spans the range of the pairs."""
+    assert each.of.ratios is not None
+    whisker = ""
+    if (about := each.of.around) is not None:
+        low, high = (scale.at(max(value, panel.least)) for value in (about.low, about.high))
+        whisker = f'<path d="M{low:.1f} {y:.1f}H{high:.1f}" class="whisker"/>'
+    at = scale.at(each.of.ratios.median)
+    return whisker + mark(at, y, panel.styles[each.side].shape, _words(each), size=5.0)
+
+
+def _link(group: str, each: Contrast, linked: frozenset[str]) -> str:
+    """The group as a link to the curves of its run, if the page has them."""
+    if each.run not in linked:
+        return group
+    label = escape(f"{_words(each)}: curves of {each.run}", {'"': "&quot;"})
+    run = escape(each.run, {'"': "&quot;"})
+    return f'<a href="#figures" data-run="{run}" aria-label="{label}">{group}</a>'
+
+
 def _number(each: Contrast) -> str:
-    """``0.872 (0.821 … 0.913)``; where the ratio does not exist both numbers: ``5 against 0``."""
+    """``0.872 (0.821 … 0.913)``, or both numbers if there is no ratio: ``5 against 0``."""
     if each.of.ratios is None or not each.has_ratio:
         return each.against
     if each.of.is_alike:
@@ -247,7 +258,7 @@ def _number(each: Contrast) -> str:
 
 
 def _words(each: Contrast) -> str:
-    """For a reader who points at a dot, or hears it."""
+    """The description of a dot, for its tooltip and for screen readers."""
     unit = each.metric.shown
     both = [
         f"{significant(value * each.metric.factor, _DIGITS)} {unit}".rstrip() for value in (each.of.mine, each.of.other)

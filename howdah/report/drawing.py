@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dumbbell with its real numbers, as inline SVG."""
+"""The dumbbell topology with its actual numbers, as inline SVG."""
 
 from __future__ import annotations
 
@@ -23,24 +23,23 @@ def _box(x: float, y: float, width: float, height: float, name: str, css: str) -
 
 
 def line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
-    """A straight line."""
     return f'<path d="M{x1:g} {y1:g}L{x2:g} {y2:g}" class="{css}"/>'
 
 
 def shortened(text: str, most: int = 12) -> str:
-    """At most so many letters."""
+    """The text, cut to ``most`` letters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _flow_note(flow: Flow) -> str:
-    """When the flow starts, to a tenth of a second; a start within the first round trip is the start."""
+    """When the flow starts, to a tenth of a second; "from the start" if it starts within the first round trip."""
     if flow.start_us <= flow.rtt_us:
         return "from the start"
     return f"from {significant(round(flow.start_us / 1e6, 1))} s"
 
 
 def spread(values: Iterable[float], written: Callable[[float], str]) -> str:
-    """One value, or the least and the largest where runs differ: ``239 … 241 ms``."""
+    """One value, or the least and greatest if the values differ: ``239 … 241 ms``."""
     least, most = min(values := list(values)), max(values)
     low, high = written(least), written(most)
     if low == high:
@@ -58,7 +57,7 @@ def path_label(plan: Plan) -> str:
 
 
 class _Labels:
-    """What is written on the drawing, for all runs of the path together."""
+    """The texts of the drawing, for all runs on the path together."""
 
     def __init__(self, plans: list[Plan]) -> None:
         paths = [plan.path for plan in plans]
@@ -146,7 +145,7 @@ def _narrow(plan: Plan, flows: list[Flow], labels: _Labels) -> str:
 
 
 def svg(width: float, height: float, label: str, parts: list[str], css: str, role: str = "img") -> str:
-    """An inline SVG element of the page; ``label`` is what a screen reader says. One with links is a ``group``."""
+    """An inline SVG element; ``label`` is the text for screen readers. Use the role ``group`` if it contains links."""
     name = escape(label, {'"': "&quot;"})
     size_ = f"0 0 {width:g} {height:g}"
     return f'<svg class="drawing {css}" viewBox="{size_}" role="{role}" aria-label="{name}">{"".join(parts)}</svg>'

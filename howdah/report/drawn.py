@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from howdah.codec import OCCASIONAL
 from howdah.report.pathlimit import LIMITS
-from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, SENT, SERIES, SequencePart
+from howdah.report.sequence import ACKED, MOST_OVERLAID, RETRANSMITTED, SENT, SERIES, SequencePart
 from howdah.series import drawn_series
 
 _SERIES = drawn_series()
@@ -20,8 +20,9 @@ ACROSS = {"time": "seconds from the start of the experiment", "exit": "seconds f
 
 @dataclass(frozen=True, kw_only=True)
 class PageFigure:
-    """Its lines are ``series``. Where a run or flow is alone, all are drawn as ``parts`` say, else those before the
-    place ``over``. ``whole``: a run has one curve, not one a flow. ``needs`` says what it is made from."""
+    """One figure of the page. It draws ``series``. A single run or flow has all of them, styled by ``parts``; several
+    have the first ``over`` of them. ``whole``: one curve per run instead of per flow. ``needs`` names the source data.
+    """
 
     id: str
     title: str
@@ -44,7 +45,7 @@ _NEEDS_EXIT = "tcp_probe records around an exit"
 
 
 def _figure(series: list[str], needs: str, **more: Any) -> PageFigure:
-    """Of series of the table, whose title and unit it has."""
+    """A figure with title and unit of the first series."""
     first = _SERIES[series[0]]
     named = {"id": first.id, "title": first.title, **more}
     limits = [each.name for each in LIMITS.values() if each.series == first.id]
@@ -62,14 +63,14 @@ FIGURES = [
         unit="MB",
         series=list(SERIES),
         parts=list(SERIES.values()),
-        over=OVER_EACH_OTHER,
+        over=MOST_OVERLAID,
         limits=[],
         height=320,
         needs="tcp_probe records",
         note="From the first byte of data. A point is a segment that was sent again or is lost, where packets were "
         "captured, else a reading of the counters that say so. A bar is a SACK block of a captured ACK. Windows begin "
         "at what is acknowledged; a receive window far above it is not drawn. Of several runs or flows, "
-        f"{SENT}, {ACKED} and {AGAIN} are drawn.",
+        f"{SENT}, {ACKED} and {RETRANSMITTED} are drawn.",
     ),
     _figure(
         *(["cwnd", "ssthresh"], _NEEDS_EXIT),

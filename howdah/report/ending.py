@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a command: what was found in words, and the result table as text. No page is loaded for it.
+"""The text at the end of a command: the findings in sentences and the result table. No page is loaded for it.
 
-A table that is wider than its terminal is folded between columns: every number stays, no line is broken.
+A table wider than the terminal is folded between columns, so no number is lost and no line wraps.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 from howdah.layout import folded
 from howdah.record.result import Experiment, without_controls
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.plot.swept import place_words
 from howdah.report.results import are_many, is_many, with_main_measures
 from howdah.report.source import Source
@@ -29,22 +29,22 @@ def results(experiments: list[Experiment], source: Source) -> Table:
 
 
 def ending(results: Table, width: int | None = None, told: Collection[str] = ()) -> str:
-    """What was found in words, as the report begins with, then the table: for the end of a command.
+    """The text that ends a command: the findings in sentences, as at the top of the report, then the table.
 
-    Of many runs there are the words alone. ``told`` names runs of which the command itself says why they do not count.
+    For many runs it has the sentences alone. ``told`` names runs whose failure the command itself already explained.
     """
     columns = min(width or _WIDTH, _WIDTH)
-    words = "\n".join(textwrap.fill(sentence, columns, break_on_hyphens=False) for sentence in found(results))
+    words = "\n".join(textwrap.fill(sentence, columns, break_on_hyphens=False) for sentence in findings(results))
     if are_many(sum(block.total for _, blocks in results.points for block in blocks)):
         return f"{words}\n\nThe report has statistics of these runs, and each run by request."
     return f"{words}\n\n{text_table(results, width, told)}"
 
 
 def text_table(results: Table, width: int | None = None, told: Collection[str] = ()) -> str:
-    """The main measures as aligned text, a line for each flow of a variant, below it how far its repetitions lie apart
-    where they do; what was left out follows, without those ``told``.
+    """The main measures as aligned text, one line per flow of a variant. Where repetitions differ, the next line has
+    their spread. Excluded runs follow, except those in ``told``.
 
-    Where the table is wider than ``width`` it is folded: the measures follow in parts, each with variants and flows.
+    A table wider than ``width`` is folded: the measures follow in parts that repeat the variants and flows.
     """
     columns = [index for index, measure in enumerate(results.measures) if measure.main]
     header = ["", "n", "flow"] + [results.measures[index].header for index in columns]
@@ -71,15 +71,15 @@ def text_table(results: Table, width: int | None = None, told: Collection[str] =
 
 
 LABELS = 3  # columns that say what a row is; they are repeated in every part
-_LEFT = (0, 2)  # of them, those aligned to the left
+_LEFT_ALIGNED = (0, 2)  # of them, those aligned to the left
 _GAP = "  "
 
 
 def fold(lines: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """The lines with their columns aligned; one with a single text stands as it is.
+    """Align the columns of the lines; a line with a single text stays as it is.
 
-    The first two lines are headings. Where the lines are wider than ``width``, the columns follow in parts below each
-    other; a variant whose name leaves no room for numbers stands on a line of its own.
+    The first two lines are headings. If the lines are wider than ``width``, the columns follow in parts below each
+    other; a variant's name that leaves no room for numbers gets its own line.
     """
     widths = _widths(lines)
     numbers = range(LABELS, len(widths))
@@ -87,7 +87,7 @@ def fold(lines: Sequence[Sequence[str]], width: int | None) -> list[str]:
         return _part(lines, [*range(len(widths))], widths, width)
     alone = sum(widths[:LABELS]) + len(_GAP) * LABELS + max(widths[LABELS:]) > width or widths[0] > width // 2
     if alone:
-        lines = _headed(lines)
+        lines = _names_above(lines)
         widths = _widths(lines)
     text: list[str] = []
     for columns in _parts(widths, width):
@@ -104,7 +104,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _parts(widths: Sequence[int], width: int) -> list[list[int]]:
-    """As many columns in each part as fit beside the labels, at least one."""
+    """Split the columns into parts that fit beside the labels; each part has at least one column."""
     parts: list[list[int]] = [[]]
     for index in range(LABELS, len(widths)):
         if parts[-1] and _total([*widths[:LABELS], *(widths[each] for each in parts[-1]), widths[index]]) > width:
@@ -113,8 +113,8 @@ def _parts(widths: Sequence[int], width: int) -> list[list[int]]:
     return parts
 
 
-def _headed(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The name of each variant on a line above its rows."""
+def _names_above(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Move the name of each variant to its own line above its rows."""
     found: list[list[str]] = []
     for line in lines:
         if len(line) > 1 and line[0]:
@@ -134,7 +134,7 @@ def _part(
         if not any(line[index].strip() for index in columns):
             continue  # its numbers are in other parts
         cells = [
-            line[index].ljust(widths[index]) if index in _LEFT else line[index].rjust(widths[index])
+            line[index].ljust(widths[index]) if index in _LEFT_ALIGNED else line[index].rjust(widths[index])
             for index in columns
         ]
         text.append(_GAP.join(cells).rstrip())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What slow-start modules told, as a reader wants it: words, and numbers with their units."""
+"""The events that slow-start modules reported, in words and in numbers with units."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_ROWS = 100
 
 
 @dataclass(frozen=True)
-class ToldEvent:
+class EventRow:
     """One event in words. ``time_ns`` counts from the epoch, ``after_start_s`` from the flow's start."""
 
     flow: str
@@ -50,58 +50,58 @@ class ToldEvent:
 
     @property
     def number(self) -> str:
-        """The deciding number, against what it was compared with."""
+        """The number that decided, against the number it was compared with."""
         return f"{self.quantity} against {self.threshold}" if self.quantity and self.threshold else self.quantity
 
     @property
     def label(self) -> str:
-        """All of it in one line."""
+        """The whole event in one line."""
         why = f", {self.why}" if self.why else ""
         number = f": {self.number}" if self.number else ""
         return f"{self.event}{why}{number}"
 
 
 @dataclass(frozen=True)
-class ToldRun:
-    """The events of a run for its table; ``left_out`` counts those beyond the first hundred of a flow."""
+class EventTable:
+    """The events of a run for its table; ``left_out`` counts those beyond the first hundred of each flow."""
 
     run: str
     variant: str
-    rows: list[ToldEvent]
+    rows: list[EventRow]
     left_out: int
 
 
-def told_events(run: Run, flow: Flow) -> list[ToldEvent]:
-    """Events of one flow, in the order of the reports; none where no module reports any."""
+def slow_start_events(run: Run, flow: Flow) -> list[EventRow]:
+    """The events of one flow in the order of the reports; empty if no module reports any."""
     table = run.table("slow_start")
     if table is None:
         return []
     start_ns = flow_start_ns(run, flow)
     rows = table.filter(pc.equal(table.column("flow"), flow.id)).to_pylist()
-    return [_told(row, flow, start_ns) for row in rows]
+    return [_event_row(row, flow, start_ns) for row in rows]
 
 
-def told_runs(runs: list[tuple[Run, str]]) -> list[ToldRun]:
-    """The runs, with the name of their variant, whose modules reported something."""
+def event_tables(runs: list[tuple[Run, str]]) -> list[EventTable]:
+    """The runs whose modules reported something; each run comes with the name of its variant."""
     found = []
     for run, variant in runs:
-        flows = [told_events(run, flow) for flow in shown_flows(run.plan)] if run.plan else []
+        flows = [slow_start_events(run, flow) for flow in shown_flows(run.plan)] if run.plan else []
         rows = [row for events in flows for row in events[:_MOST_ROWS]]
         if rows:
-            found.append(ToldRun(run.name, variant, rows, sum(map(len, flows)) - len(rows)))
+            found.append(EventTable(run.name, variant, rows, sum(map(len, flows)) - len(rows)))
     return found
 
 
-def _told(row: dict[str, Any], flow: Flow, start_ns: int) -> ToldEvent:
+def _event_row(row: dict[str, Any], flow: Flow, start_ns: int) -> EventRow:
     why = reason(row["reason"])
     bare = why.name == "none"
-    return ToldEvent(
+    return EventRow(
         flow=flow.name,
         time_ns=row["time_ns"],
         after_start_s=(row["time_ns"] - start_ns) / 1e9,
         event=event(row["event"]).words,
         why="" if bare else why.words,
-        quantity="" if _says_nothing(why, row) else measure_text(why.quantity(row["quantity"]) or 0, why.unit),
+        quantity="" if _has_no_number(why, row) else measure_text(why.quantity(row["quantity"]) or 0, why.unit),
         threshold="" if bare else _threshold_text(why, row["threshold"]),
         cwnd=row["cwnd_packets"],
         ssthresh="∞" if row["ssthresh_packets"] is None else significant(row["ssthresh_packets"]),
@@ -111,8 +111,8 @@ def _told(row: dict[str, Any], flow: Flow, start_ns: int) -> ToldEvent:
     )
 
 
-def _says_nothing(why: Reason, row: dict[str, Any]) -> bool:
-    """A zero of a reason whose number has no unit, and a number that nobody told."""
+def _has_no_number(why: Reason, row: dict[str, Any]) -> bool:
+    """Whether the event has no number worth showing: none at all, or a zero without a unit."""
     return row["quantity"] is None or (not why.unit and not row["quantity"])
 
 
@@ -128,7 +128,7 @@ def _threshold_text(why: Reason, raw: int | None) -> str:
 
 
 def measure_text(value: float, unit: str) -> str:
-    """A number with its unit: microseconds and bit/s in the one that fits, a ratio or a plain count without any."""
+    """A number with its unit: microseconds and bit/s scaled to fit, a ratio or a plain count without a unit."""
     if unit == "us":
         return duration(value) if value else "0 µs"
     if unit == "bit/s":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawings of the windows at which flows left slow start, against the BDP and the buffer. They need no script."""
+"""Drawings of cwnd at the slow-start exits, against the BDP and the buffer; they need no script."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _MOST_MARKS = 1500  # beyond which a page has the rows of variants alone
 
 @dataclass(frozen=True)
 class ExitMark:
-    """Where one flow of one run left slow start. ``share`` is the window over the BDP, ``variant`` its colour."""
+    """Where one flow of one run left slow start. ``share`` is cwnd / BDP; ``variant`` is an index and selects the
+    colour."""
 
     share: float
     run: str
@@ -41,8 +42,8 @@ class ExitMark:
 
 @dataclass(frozen=True)
 class ExitRow:
-    """The exits of some runs. ``full`` is BDP + buffer over the BDP; ``without`` says why flows have no exit, and is
-    empty where all have one."""
+    """The exits of some runs. ``full`` is (BDP + buffer) / BDP; ``without`` says why flows have no exit, and is empty
+    if all have one."""
 
     label: str
     full: float
@@ -52,7 +53,7 @@ class ExitRow:
 
 @dataclass(frozen=True)
 class ExitStrip:
-    """Rows of what one axis distinguishes; ``title`` is what their runs have in common."""
+    """Rows that differ along one axis; ``title`` is what their runs have in common."""
 
     title: str
     rows: list[ExitRow]
@@ -60,7 +61,7 @@ class ExitStrip:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The exits of the whole page with one axis as rows; ``label`` is its name."""
+    """All exits of the page, with the values of one axis as rows; ``label`` names that axis."""
 
     label: str
     strips: list[ExitStrip]
@@ -68,7 +69,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class StripScale:
-    """What all strips of a page share: the shares of the BDP at both edges, and the room for labels, in pixels."""
+    """The scale that all strips of a page share: the BDP shares at both ends, and the room for labels in pixels."""
 
     least: float
     most: float
@@ -77,7 +78,7 @@ class StripScale:
 
 
 def arrangements(experiments: list[Experiment], variants: Variants, axes: list[RunAxis]) -> list[Arrangement]:
-    """Every way to lay the exits over each other: by variant, by each axis of the sweep, and all in one strip."""
+    """Every arrangement of the exits: by variant, by each axis of the sweep, and all in one strip."""
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
     swept = [axis for axis in axes if not axis.of_variants]
     own = [axis.label for axis in axes if axis.of_variants]
@@ -95,7 +96,8 @@ def arrangements(experiments: list[Experiment], variants: Variants, axes: list[R
 def _arranged(
     label: str, runs: list[Run], variants: Variants, common: list[RunAxis], axis: RunAxis | None
 ) -> Arrangement:
-    """Rows are variants, or values of ``axis``; strips are what the others have in common."""
+    """Make the values of ``axis`` (None: the variants) the rows; each strip holds the runs that agree in the other
+    axes."""
     strips: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
         place = [place_title(each.name, each.value_of(run)) for each in common if each.value_of(run) != ABSENT]
@@ -113,7 +115,7 @@ def _arranged(
 
 
 def _in_one(runs: list[Run], variants: Variants, swept: list[RunAxis]) -> Arrangement | None:
-    """One strip with a row for each variant at each point, where a reader can still take them in."""
+    """One strip with a row for each variant at each point; None if there are too many rows, or too few to need it."""
     rows: dict[str, list[Run]] = {}
     for run in runs:
         place = ", ".join(each.value_of(run) for each in swept)
@@ -124,11 +126,10 @@ def _in_one(runs: list[Run], variants: Variants, swept: list[RunAxis]) -> Arrang
 
 
 def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
-    """Of the measured flows of some runs."""
+    """The exits of the measured flows of some runs."""
     marks = []
     absent = False
     full = 1.0
-    keys = [variant.key for variant in variants.all]
     for run in runs:
         assert run.plan is not None
         path = run.plan.path
@@ -148,14 +149,13 @@ def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
                 cause=cause_text(found.cause),
                 packets=found.cwnd_packets,
                 counts=run.counts,
-                variant=keys.index(variants.key(run)),
+                variant=variants.index(run),
             )
             marks.append(mark)
     return ExitRow(label, full, marks, _without(runs) if absent else "")
 
 
 def _without(runs: list[Run]) -> str:
-    """Why flows of the runs have no exit."""
     failed = sum(run.status == "failed" for run in runs)
     if failed == len(runs):
         return "the run failed" if failed == 1 else f"all {failed} runs failed"
@@ -163,8 +163,8 @@ def _without(runs: list[Run]) -> str:
 
 
 def strip_ends(shares: list[float], most: float) -> tuple[float, float, bool]:
-    """Both ends of an axis of shares that reaches to ``most`` at least, and whether it is logarithmic: where exits are
-    so far below that end that they would crowd at 0."""
+    """Both ends of an axis of shares that reaches at least to ``most``, and whether it is logarithmic: it is if exits
+    would crowd at 0 on a linear one."""
     most = max([most * 1.06, *(share * 1.04 for share in shares)])
     least = min((share for share in shares if share > 0), default=most)
     return (least / 1.3, most * 1.1, True) if least * _FAR < most else (0.0, most, False)
@@ -181,7 +181,8 @@ def scale_of(arranged: list[Arrangement]) -> StripScale:
 def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool = True, titled: bool = True) -> str:
     """Inline SVG: a line for each row from 0 to beyond BDP + buffer, a mark for each flow of each repetition.
 
-    A strip below another needs neither the limits ``named`` again nor, above one, the axis' title.
+    ``named`` labels the limits and is off below another strip; ``titled`` labels the axis and is off above another
+    strip.
     """
     title = f"exit cwnd / BDP{', logarithmic' if scale.logarithmic else ''}" if titled else ""
     axis = PlotAxis(title, (scale.least, scale.most), scale.logarithmic)
@@ -199,14 +200,14 @@ def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool
 
 
 def _ground(row: ExitRow, canvas: RowCanvas, top: float) -> Iterator[str]:
-    """What fits the path of a row and what queues in its buffer."""
+    """Shade the share that fits the path and the share that queues in the buffer."""
     for first, last, css in ((0.0, 1.0, "fits"), (1.0, row.full, "queues")):
         x, width = canvas.x.at(first), canvas.x.at(last) - canvas.x.at(first)
         yield f'<rect x="{x:.1f}" y="{top:g}" width="{width:.1f}" height="{canvas.pitch:g}" class="{css}"/>'
 
 
 def _limits(rows: list[ExitRow], canvas: RowCanvas, *, named: bool) -> Iterator[str]:
-    """The BDP, and where the buffer of each row ends."""
+    """Lines at the BDP and at the end of each row's buffer."""
     at, top, pitch = canvas.x.at, canvas.top, canvas.pitch
     full = rows[0].full
     names = [(1.0, "BDP"), *([(full, "BDP + buffer")] if full > 1 else [])] if named else []
@@ -224,7 +225,7 @@ def _limits(rows: list[ExitRow], canvas: RowCanvas, *, named: bool) -> Iterator[
 
 
 def _marks(canvas: RowCanvas, number: int, row: ExitRow) -> None:
-    """Repetitions lie a little above each other, so that equal exits are still counted by eye."""
+    """Draw the marks; repetitions are shifted vertically so that equal exits can be counted by eye."""
     repetitions = sorted({mark.repetition for mark in row.marks})
     pitch = min(4.0, 16 / max(1, len(repetitions) - 1))
     for mark in sorted(row.marks, key=lambda each: each.first_flow):

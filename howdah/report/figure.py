@@ -1,36 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a report and the data behind them, as the page's scripts read them."""
+"""The data behind the figures of a report, in the form that the page's scripts read."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 from howdah.build.cache import Progress
 from howdah.codec import OCCASIONAL
 from howdah.number import delay, rate, size
 from howdah.plan.path import Path
+from howdah.plan.plan import Flow
 from howdah.record.result import Experiment, Run
 from howdah.record.sample import shown_flows
-from howdah.report.ackwindow import ack_window, exit_of, without_exit
+from howdah.report.ackwindow import AckWindow, WindowExit, ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
 from howdah.report.band import CodedBand, PageBands
 from howdah.report.codec import EncodedColumn, encode, encode_integers, extremes, scale_of
 from howdah.report.drawn import ACROSS, BEYOND_EXIT, DECADE, FIGURES, PROCESSOR_FIGURES, PageFigure
-from howdah.report.event import ToldEvent, told_events
+from howdah.report.event import EventRow, slow_start_events
 from howdah.report.pathlimit import limits_of
 from howdah.report.sequence import SERIES, sequence_curves
 from howdah.report.source import Curve, Curves, Source, goodput_words, shown_us
 from howdah.report.table import cause_text
 from howdah.report.variant import Colour, Variants, dashes
 
-# What a page may spend, in coded values (about 1.6 characters each), so that a report stays within 2 to 3 MB.
+# The most coded values on a page (about 1.6 characters each), so that a report stays within 2 to 3 MB.
 _CURVE_VALUES = 900_000
 _ACK_VALUES = 600_000
-_MOST_ACKS = 12_000
-_MOST_EVENTS = 300  # of a flow
 _SEQUENCE_VALUES = 300_000
+_MOST_ACKS = 12_000  # records around one exit
+_MOST_EVENTS = 300  # events of one flow
+_EXIT_FIGURES = ("exit-cwnd", "exit-rtt")
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class CodedVariant:
 
 @dataclass(frozen=True)
 class CodedPath:
-    """Reference lines of a path by name, and what tells it from the others in words."""
+    """The reference lines of a path by name; ``label`` says how this path differs from the others."""
 
     label: str
     limits: dict[str, float]
@@ -86,7 +89,8 @@ class CodedAcks:
 
 @dataclass
 class CodedFlow:
-    """``span`` is where its line lies, of a flow without an exit; ``told`` counts all of its events."""
+    """One flow of a run. ``span`` is where the line of a flow without an exit runs (start and end in seconds); ``told``
+    is the number of its events before thinning."""
 
     id: str
     name: str
@@ -99,7 +103,7 @@ class CodedFlow:
 
 @dataclass(frozen=True)
 class CodedCurve:
-    """Evenly spaced times are ``even``: first, step, count."""
+    """One curve. ``even`` (first, step, count) replaces ``time`` if the times are evenly spaced."""
 
     value: EncodedColumn
     low: EncodedColumn | None = field(default=None, metadata=OCCASIONAL)
@@ -126,8 +130,8 @@ class CodedRun:
 
 @dataclass(frozen=True)
 class PageData:
-    """Everything the figures draw: axes, variants, paths, runs and their coded columns; and the rules of
-    howdah/report/drawn.py by which they are drawn."""
+    """Everything the figures draw: axes, variants, paths, runs and their coded columns, and the drawing rules from
+    howdah/report/drawn.py."""
 
     across: dict[str, str]
     decade: int
@@ -149,24 +153,21 @@ def page_data(
     tell: Progress | None = None,
 ) -> PageData:
     runs = drawn_runs(experiments)
-    flows = sum(len(shown_flows(run.plan)) for run in runs if run.plan) or 1
-    paths = _Paths(runs)
-    curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
-    acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
-    steps = max(200, _SEQUENCE_VALUES // (len(SERIES) * flows))
+    budget, paths = _budget(runs), _Paths(runs)
     of_time = [figure for figure in FIGURES if figure.axis == "time" and figure.parts is None]
     bands = PageBands(runs, axes, [figure.series[0] for figure in of_time])
     coded = []
     for number, run in enumerate(runs, 1):
-        place = [axis.place(run) for axis in axes], paths.place(run)
-        coded.append(_run(run, source, variants, (curve_points, min(curve_points, steps)), acks, bands, place))
+        curves = source.curves(run)
+        bands.add(run, curves)
+        coded.append(_coded_run(run, curves, variants, budget, [axis.index(run) for axis in axes], paths.index(run)))
         if tell is not None:
             tell("curves of the report", number, len(runs))
     return PageData(
         ACROSS,
         DECADE,
         BEYOND_EXIT,
-        [_noted(each, runs) for each in _figures(runs)],
+        [_with_note(each, runs) for each in _figures(runs)],
         dashes(),
         [CodedAxis(axis.name, axis.label, axis.values, axis.colours, axis.of_variants) for axis in axes],
         paths.coded,
@@ -176,25 +177,42 @@ def page_data(
     )
 
 
+@dataclass(frozen=True)
+class _Budget:
+    """The most points of a curve and of a time-sequence curve, and the most records around an exit."""
+
+    curve: int
+    sequence: int
+    acks: int
+
+
+def _budget(runs: list[Run]) -> _Budget:
+    flows = sum(len(shown_flows(run.plan)) for run in runs if run.plan) or 1
+    curve = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
+    sequence = max(200, _SEQUENCE_VALUES // (len(SERIES) * flows))
+    acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
+    return _Budget(curve, min(curve, sequence), acks)
+
+
 def _figures(runs: list[Run]) -> list[PageFigure]:
-    """Those that the runs may have: connections of groups have no exits."""
+    """The figures of the page; without the exit figures if all flows belong to groups, which report no exits."""
     found = FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs))
     single = not runs or any(flow.group is None for run in runs if run.plan for flow in run.plan.flows)
     return [each for each in found if single or each.axis != "exit"]
 
 
-def _noted(figure: PageFigure, runs: list[Run]) -> PageFigure:
-    """A figure of goodput says what that is made of."""
+def _with_note(figure: PageFigure, runs: list[Run]) -> PageFigure:
+    """Give the goodput figure a note on how goodput was computed."""
     return replace(figure, note=goodput_words(runs)) if figure.id == "goodput" and runs else figure
 
 
 def drawn_runs(experiments: list[Experiment]) -> list[Run]:
-    """The runs that have curves: not those of which a profile keeps the results alone."""
+    """The runs that have curves; runs whose profile kept only the results have none."""
     return [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
 
 
 class _Paths:
-    """The distinct paths of a page, each as the first run of a sweep point has it: repetitions perturb theirs."""
+    """The distinct paths of a page. Repetitions perturb the path, so each sweep point has that of its first run."""
 
     def __init__(self, runs: list[Run]) -> None:
         self._points: dict[tuple[str, str], Path] = {}
@@ -209,81 +227,45 @@ class _Paths:
             (rate(path.rate_bits_per_second), delay(path.rtt_us), f"buffer {size(path.buffer_bytes)}")
             for path in self._distinct
         ]
-        told = [part for part in range(3) if len({each[part] for each in words}) > 1]
-        alone = [part for part in told if len({each[part] for each in words}) == len(words)]
-        told = alone[:1] or told
+        distinct = {part: len({each[part] for each in words}) for part in range(3)}
+        differing = [part for part, count in distinct.items() if count > 1]
+        sufficient = [part for part in differing if distinct[part] == len(words)]
+        named = sufficient[:1] or differing
         return [
-            CodedPath(", ".join(each[part] for part in told), limits_of(path))
+            CodedPath(", ".join(each[part] for part in named), limits_of(path))
             for each, path in zip(words, self._distinct, strict=True)
         ]
 
-    def place(self, run: Run) -> int:
-        """The number of a run's path."""
+    def index(self, run: Run) -> int:
+        """The index of a run's path."""
         mine = limits_of(self._points[run.experiment, run.point])
         return next(number for number, path in enumerate(self._distinct) if limits_of(path) == mine)
 
 
-def _run(
-    run: Run,
-    source: Source,
-    variants: Variants,
-    most: tuple[int, int],
-    acks: int,
-    bands: PageBands,
-    place: tuple[list[int], int],
-) -> CodedRun:
-    """``most`` are the points of a curve, and of one of the time-sequence picture; ``place`` is that on the axes, and
-    the number of the path."""
+def _coded_run(run: Run, curves: Curves, variants: Variants, budget: _Budget, at: list[int], path: int) -> CodedRun:
+    """Encode a run. ``at`` has the index of its value on each axis, and ``path`` is the index of its path."""
     assert run.plan is not None
-    labels = [variant.key for variant in variants.all]
-    curves = source.curves(run)
-    bands.add(run, curves)
-    curves = curves | {name: {} for name in SERIES}
     shown = shown_flows(run.plan)
     hidden = {str(flow.id) for flow in run.plan.flows} - {str(flow.id) for flow in shown}
-    for flow in shown:
-        for name, curve in sequence_curves(run, flow).items():
-            curves[name][str(flow.id)] = curve
-    probe = run.table("tcp_probe")
-    flows = []
+    curves = curves | _sequences(run, shown)
     missing = missing_data(run, curves)
-    stayed: list[str] = []
+    probe = run.table("tcp_probe")
+    flows: list[CodedFlow] = []
+    no_exit_reasons: list[str] = []
     for flow in shown:
-        found = exit_of(run, flow)
-        entry = CodedFlow(str(flow.id), flow.name)
-        course = curves.get("cwnd", {}).get(str(flow.id))
-        if found is None and course is not None and len(course.time_ms):
-            entry.span = [flow.start_us / 1e6, float(course.time_ms[-1]) / 1e3]
-        told = told_events(run, flow)
-        if told:
-            entry.events = [
-                CodedEvent(each.time_ns / 1e9, each.cwnd, each.is_exit, each.label) for each in _thinned(told)
-            ]
-            entry.told = len(told)
-        if found is None and flow.group is None:
+        left = exit_of(run, flow)
+        flows.append(_coded_flow(run, flow, left, curves, probe, budget.acks))
+        if left is None and flow.group is None:
             why = without_exit(run, flow)
             if why is not None:
-                stayed.append(why)
-            for figure in ("exit-cwnd", "exit-rtt") if why is None else ():
+                no_exit_reasons.append(why)
+                continue
+            for figure in _EXIT_FIGURES:
                 missing.setdefault(figure, []).append(f"metrics.json has no exit_time_s for {flow.name}")
-        elif found is not None:
-            entry.exit = CodedExit(
-                found.time_ns / 1e9, found.after_start_s, found.cwnd_packets, cause_text(found.cause)
-            )
-            window = ack_window(probe, flow, found.time_ns, acks)
-            if window is not None:
-                entry.acks = CodedAcks(
-                    encode_integers(window.time_us),
-                    encode(window.cwnd, 1.0),
-                    encode(window.ssthresh, 1.0),
-                    encode(window.srtt_ms, 0.001),
-                    [edge / 1e6 for edge in window.full_us],
-                    window.records,
-                )
-        flows.append(entry)
+    most = {name: budget.sequence if name in SERIES else budget.curve for name in curves}
     return CodedRun(
         run.name,
-        labels.index(variants.key(run)),
+        variants.index(run),
         run.repetition,
         run.verdict_name,
         run.counts,
@@ -291,25 +273,67 @@ def _run(
         run.plan.duration_us / 1e6,
         flows,
         {
-            name: {flow: _coded(curve, most[name in SERIES]) for flow, curve in by_flow.items() if flow not in hidden}
+            name: {flow: _coded(curve, most[name]) for flow, curve in by_flow.items() if flow not in hidden}
             for name, by_flow in curves.items()
         },
         missing,
-        stayed,
-        *place,
+        no_exit_reasons,
+        at,
+        path,
     )
 
 
-def _thinned(told: list[ToldEvent]) -> list[ToldEvent]:
-    """At most some hundred, evenly chosen, and every exit: an algorithm may report one event an ACK."""
-    if len(told) <= _MOST_EVENTS:
-        return told
-    step = -(-len(told) // _MOST_EVENTS)
-    return [each for number, each in enumerate(told) if each.is_exit or number % step == 0]
+def _sequences(run: Run, flows: list[Flow]) -> Curves:
+    """The time-sequence curves of the flows, by series and flow."""
+    found: Curves = {name: {} for name in SERIES}
+    for flow in flows:
+        for name, curve in sequence_curves(run, flow).items():
+            found[name][str(flow.id)] = curve
+    return found
+
+
+def _coded_flow(
+    run: Run, flow: Flow, left: WindowExit | None, curves: Curves, probe: pa.Table | None, most_acks: int
+) -> CodedFlow:
+    """Encode a flow, which left slow start at ``left``; ``probe`` is the tcp_probe table of the run."""
+    entry = CodedFlow(str(flow.id), flow.name)
+    if events := slow_start_events(run, flow):
+        entry.events = [
+            CodedEvent(each.time_ns / 1e9, each.cwnd, each.is_exit, each.label) for each in _thinned(events)
+        ]
+        entry.told = len(events)
+    if left is not None:
+        entry.exit = CodedExit(left.time_ns / 1e9, left.after_start_s, left.cwnd_packets, cause_text(left.cause))
+        window = ack_window(probe, flow, left.time_ns, most_acks)
+        entry.acks = None if window is None else _coded_acks(window)
+    else:
+        cwnd = curves.get("cwnd", {}).get(str(flow.id))
+        if cwnd is not None and len(cwnd.time_ms):
+            entry.span = [flow.start_us / 1e6, float(cwnd.time_ms[-1]) / 1e3]
+    return entry
+
+
+def _coded_acks(window: AckWindow) -> CodedAcks:
+    return CodedAcks(
+        encode_integers(window.time_us),
+        encode(window.cwnd, 1.0),
+        encode(window.ssthresh, 1.0),
+        encode(window.srtt_ms, 0.001),
+        [edge / 1e6 for edge in window.full_us],
+        window.records,
+    )
+
+
+def _thinned(events: list[EventRow]) -> list[EventRow]:
+    """Keep every exit and about 300 other events, evenly chosen: an algorithm may report one event per ACK."""
+    if len(events) <= _MOST_EVENTS:
+        return events
+    step = -(-len(events) // _MOST_EVENTS)
+    return [each for number, each in enumerate(events) if each.is_exit or number % step == 0]
 
 
 def _coded(curve: Curve, most: int) -> CodedCurve:
-    """A curve thinned to ``most`` points."""
+    """Encode a curve, thinned to ``most`` points."""
     time, value, low = curve.time_ms, curve.value, curve.low
     if len(time) > most:
         kept = extremes(value, most)
@@ -323,13 +347,13 @@ def _coded(curve: Curve, most: int) -> CodedCurve:
 
 
 def _has_processor(run: Run) -> bool:
-    """Whether its measured flows have senders with a processor."""
+    """Whether the sender of a measured flow has a simulated processor."""
     hosts = {each.host for each in run.plan.processors} if run.plan else set()
     return run.plan is not None and any(flow.sender in hosts for flow in shown_flows(run.plan))
 
 
 def missing_data(run: Run, curves: Curves) -> dict[str, list[str]]:
-    """What a figure lacks of this run, by figure, in words."""
+    """What each figure lacks for this run, in words, by the figure's id."""
     found: dict[str, list[str]] = {}
     assert run.plan is not None
     why = run.problem or "the collector was off, or its table is missing or empty"

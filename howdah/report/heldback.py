@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What held a flow back, as a clause of a sentence: from the measures that say it, where the runs have them."""
+"""What held a flow back, as a clause of a sentence, from the measures of held-back time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LIMITS = {
 
 
 def held(subject: Subject, *, left: bool) -> str:
-    """``the receive window held it at 64 KiB for 94 % of the time``; empty where nothing noteworthy did.
+    """``the receive window held it at 64 KiB for 94 % of the time``; empty if nothing notable held the flow back.
 
-    Of a flow that ``left`` its start-up, or whose transfer ended, the path's rate and the growing window are not worth
-    a word.
+    ``left``: the flow left its start-up or its transfer ended. The path's rate and the growing window are then expected
+    limits and not mentioned.
     """
     of = subject.of
     kind = _most(of)
@@ -34,37 +34,37 @@ def held(subject: Subject, *, left: bool) -> str:
     return held_words(kind, share, {name: of.median(name) for name in HELD_NUMBERS})
 
 
-def held_over(said: list[Subject], *, left: bool | None = None) -> list[str]:
-    """Of flows or groups of several places or sides: each thing that held some of them back, where it did so most, and
-    at how many.
+def held_over(subjects: list[Subject], *, left: bool | None = None) -> list[str]:
+    """A sentence for each kind of limit that held some of the flows or groups back: where it did so most, and in how
+    many cases.
 
-    ``left`` as in :func:`held`; where it is not given, a flow left its start-up if it has an exit.
+    ``left`` as in :func:`held`; by default a flow left its start-up if it has an exit.
     """
     by_kind: dict[str, list[tuple[float, Subject, str]]] = {}
-    for each in said:
+    for each in subjects:
         kind, share = _most(each.of), each.of.median(HELD_SHARE)
         words = held(each, left=each.of.has(EXIT_PACKETS) if left is None else left)
         if words and kind is not None and share is not None:
             by_kind.setdefault(kind, []).append((share, each, words))
-    return [_sentence(found, said) for found in by_kind.values()]
+    return [_sentence(found, subjects) for found in by_kind.values()]
 
 
-def _sentence(found: list[tuple[float, Subject, str]], said: list[Subject]) -> str:
+def _sentence(found: list[tuple[float, Subject, str]], subjects: list[Subject]) -> str:
     least, (_, most, words) = min(share for share, _, _ in found), max(found, key=lambda each: each[0])
     several = {
-        "side": len({each.side for each in said}) > 1,
-        "place": len({each.place for each in said}) > 1,
-        "name": len({each.name for each in said}) > 1,
+        "side": len({each.side for each in subjects}) > 1,
+        "place": len({each.place for each in subjects}) > 1,
+        "name": len({each.name for each in subjects}) > 1,
     }
     where = [getattr(most, part) for part, differs in several.items() if differs and getattr(most, part)]
     if len(found) > 1:
-        where.append(f"{significant(100 * least, 2)} % or more in {len(found)} of {len(said)} cases")
+        where.append(f"{significant(100 * least, 2)} % or more in {len(found)} of {len(subjects)} cases")
     clause = f" ({'; '.join(where)})" if where else ""
     return f"{words[0].upper()}{words[1:]}{clause}."
 
 
 def _most(of: Repeated) -> str | None:
-    """What held back most of the repetitions."""
+    """The limit that most repetitions name."""
     found = of.texts.get(HELD_BY)
     return Counter(found.values()).most_common(1)[0][0] if found else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where runs came from, as a page shows it: what they share once, what differs for each."""
+"""The provenance of runs, as a page shows it: the facts that all share, and those that differ by run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from howdah.record.result import Run
 
 @dataclass(frozen=True)
 class Fact:
-    """A name and what to write after it."""
+    """A name and its value as text."""
 
     name: str
     value: str
@@ -21,14 +21,14 @@ class Fact:
 
 @dataclass(frozen=True)
 class Origins:
-    """Facts that all runs share, and for each run the others."""
+    """The facts that all runs share, and the remaining facts of each run."""
 
     shared: list[Fact]
     own: list[tuple[Run, list[Fact]]]
 
 
 def origins(runs: list[Run]) -> Origins:
-    """Facts of all runs, from run.json and the plan."""
+    """The facts of all runs, from run.json and the plan."""
     of_run = [(run, _facts(run)) for run in runs]
     if len(runs) < 2:
         return Origins([], of_run)
@@ -37,7 +37,7 @@ def origins(runs: list[Run]) -> Origins:
 
 
 def _facts(run: Run) -> list[Fact]:
-    """What made a run, from run.json and the plan; only what is there."""
+    """The facts of one run, from run.json and the plan, without empty ones."""
     record = run.provenance
     facts: list[Fact] = []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a page of many runs says of them: statistics over all, and a row for each flow that its script shows by request.
+"""The overview on a page with many runs: statistics over all, and a row per flow that a script shows on request.
 
 The rows are columns of codes and numbers, some hundred bytes a run.
 """
@@ -33,8 +33,8 @@ _NONE = ""
 
 @dataclass(frozen=True)
 class StatisticsLine:
-    """Statistics of one flow of a variant over all runs that count: for each measure the median, and below it a range;
-    both are empty where no run has the measure. ``variant`` is its number."""
+    """Statistics of one flow of a variant over all runs that count. ``cells`` has the median and the 5–95 % range of
+    each measure, both empty if no run has it. ``variant`` is an index."""
 
     variant: int
     label: str
@@ -46,7 +46,7 @@ class StatisticsLine:
 
 @dataclass(frozen=True)
 class Overview:
-    """``broken`` has the checks that did not hold, with the number of runs; ``exits`` a drawing, wide and narrow."""
+    """The overview. ``broken`` counts the runs by failed check; ``exits`` is a drawing, wide and narrow."""
 
     runs: int
     measures: list[Metric]
@@ -58,7 +58,7 @@ class Overview:
 
 @dataclass
 class _Codes:
-    """Distinct words in the order in which they come, and for each row the number of its word."""
+    """The distinct words in order of appearance, and for each row the index of its word."""
 
     place: dict[str, int] = field(default_factory=dict)
     of_row: list[int] = field(default_factory=list)
@@ -68,7 +68,7 @@ class _Codes:
 
 
 def overview(experiments: list[Experiment], variants: Variants) -> Overview:
-    """Of runs that have their main measures alone (``with_main_measures``)."""
+    """The overview of runs that have only their main measures (``with_main_measures``)."""
     runs = [run for experiment in experiments for run in experiment.runs]
     metrics = known_metrics()
     rows = [(run, flow, found) for run in runs for flow, found in flows_of(run)]
@@ -88,7 +88,7 @@ _Row = tuple[Run, str, dict[str, MetricValue]]
 
 @dataclass(frozen=True)
 class CodedField:
-    """An axis of the rows: its values in their order, and for each row the place of its value."""
+    """An axis of the rows: its values in order, and for each row the index of its value."""
 
     name: str
     label: str
@@ -105,7 +105,7 @@ class CodedMeasure:
 
 @dataclass(frozen=True)
 class CodedRows:
-    """Columns; words are numbers of the lists beside them, ``values`` one column a measure."""
+    """The rows as columns. Words are indices into the lists of CodedOverview; ``values`` has one column a measure."""
 
     run: list[str]
     counts: list[int]
@@ -117,7 +117,7 @@ class CodedRows:
 
 @dataclass(frozen=True)
 class CodedOverview:
-    """What ``reports/js/many.js`` reads."""
+    """The data that ``reports/js/many.js`` reads."""
 
     axes: list[CodedField]
     measures: list[CodedMeasure]
@@ -128,7 +128,7 @@ class CodedOverview:
 
 
 def flows_of(run: Run) -> Iterator[tuple[str, dict[str, MetricValue]]]:
-    """A run's flows and groups by name with their measures; the first has those of the whole run too."""
+    """Yield name and measures of each flow and group of a run; the first also has the measures of the whole run."""
     by_flow: dict[str, dict[str, MetricValue]] = {}
     for row in run.metrics:
         by_flow.setdefault(row.of, {})[row.metric] = row.value
@@ -165,7 +165,7 @@ def _statistics(rows: list[_Row], measures: list[Metric], variants: Variants) ->
 
 
 def exit_distribution(experiments: list[Experiment], variants: Variants) -> Distribution | None:
-    """The windows at the exits of all flows of the runs that count; None where no flow has one."""
+    """The distribution of cwnd / BDP at the exits of all runs that count; None if no flow has an exit."""
     values: dict[str, list[float]] = {}
     for run in (run for experiment in experiments for run in experiment.runs if run.counts):
         own = values.setdefault(variants.key(run), [])

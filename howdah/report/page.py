@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One self-contained HTML page from experiments: no request leaves it."""
+"""The report page: one self-contained HTML file that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Template
 from markupsafe import Markup
@@ -28,34 +29,34 @@ from howdah.report.difference import HEADERS, difference_rows, differences
 from howdah.report.distribution import distribution_drawing, distributions
 from howdah.report.dotplot import DotPlot, dot_plot
 from howdah.report.drawing import dumbbell
-from howdah.report.event import told_runs
-from howdah.report.exitstrip import ExitStrip, arrangements, exit_strip, scale_of
-from howdah.report.figure import page_data
-from howdah.report.found import found
+from howdah.report.event import event_tables
+from howdah.report.exitstrip import ExitStrip, StripScale, arrangements, exit_strip, scale_of
+from howdah.report.figure import PageData, page_data
+from howdah.report.findings import findings
 from howdah.report.origin import origins, value_text
 from howdah.report.overview import overview
 from howdah.report.pathfacts import first_point, path_facts, path_notes
 from howdah.report.plot.style import key
 from howdah.report.plot.swept import place_title, place_words
-from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
+from howdah.report.receiverstrip import ReceiverStrip, receiver_drawing, receiver_strips, what_differs
 from howdah.report.results import is_many, sample, with_main_measures
-from howdah.report.section import answer, declared_figures, said_runs, shown_claims, without_data
+from howdah.report.section import Claims, answer, declared_figures, kernel_messages, shown_claims, without_data
 from howdah.report.source import Source, Summary
-from howdah.report.subject import CHECKING, subjects
-from howdah.report.table import table
+from howdah.report.subject import CHECKING, subjects_of
+from howdah.report.table import Table, table
 from howdah.report.template import script_json, templates_of
 from howdah.report.transfer import completion_table
 from howdah.report.variant import Variants, dashes
 
 _MOST_REASONS = 4
-_MOST_DIFFERENCES = 600  # rows of a page
-_LEAST_TRANSFERS = 10  # of a class of size in the table of completion times
-_FEW_STRIPS = 3  # which all have an axis of their own
+_MOST_DIFFERENCES = 600  # rows of the table of differences
+_FEWEST_TRANSFERS = 10  # transfers of a size class in the table of completion times
+_MOST_SEPARATE_STRIPS = 3  # up to this number each strip has its own axis
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A drawing that needs no script, wide and narrow; ``point`` is its heading."""
+    """A drawing that needs no script, in a wide and a narrow form; ``point`` is its heading."""
 
     point: str
     wide: Markup
@@ -64,7 +65,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class AnswerPicture:
-    """The picture that shows the sentences at the top; ``legend`` has samples of colours with their names."""
+    """The picture for the sentences at the top of the page; ``legend`` pairs colour samples with names."""
 
     title: str
     note: str
@@ -75,9 +76,9 @@ class AnswerPicture:
 
 @dataclass(frozen=True)
 class Strips:
-    """All exits with one axis as rows; ``label`` is its name.
+    """All exits, with the values of one axis as rows; ``label`` names that axis.
 
-    ``receivers`` has what receivers did, with the same rows, and ``differs`` says what of it differs.
+    ``receivers`` has the receivers' measures in the same rows, and ``differs`` says in which of them the runs differ.
     """
 
     label: str
@@ -88,7 +89,8 @@ class Strips:
 
 @cache
 def _template() -> Template:
-    """Compiled once a process: one that writes many reports would spend a tenth of its time on that."""
+    """The page's template, compiled once per process: compiling takes a tenth of the time of a process that writes many
+    reports."""
     return templates_of(REPORTS / "templates").get_template("report.html.j2")
 
 
@@ -100,67 +102,91 @@ def render(
     note: str,
     tell: Progress | None = None,
 ) -> str:
-    """The page as text. ``note`` is said in the footer, e.g. why there was no Prometheus."""
-    runs = [run for experiment in experiments for run in experiment.runs]
-    ordinary = without_controls(experiments)
-    shown = [run for experiment in ordinary for run in experiment.runs]
-    planned = [run for run in shown if run.plan]
+    """Return the page as text. ``note`` goes into the footer, e.g. why Prometheus was not used."""
     variants = Variants(experiments)
     many = is_many(experiments)
+    ordinary = without_controls(experiments)
     summed = with_main_measures(experiments) if many else experiments
     summaries: list[Summary] = [source.summary(experiment) for experiment in summed]
-    drawings = [Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else []
     drawn = sample(ordinary) if many else ordinary
     across = axes(drawn, variants)
     data = page_data(drawn, source, variants, across, tell)
-    results = table(ordinary, summaries, variants)
-    said = subjects(results)
-    linked = frozenset(run.name for run in data.runs)
-    claims = shown_claims(experiments)
+    shown = [run for experiment in ordinary for run in experiment.runs]
+    labelled = [(run, variants.key(run)) for experiment in drawn for run in experiment.runs]
     return _template().render(
         title=title,
         description=description,
         headline=_headline(shown, variants),
-        verdicts=_verdicts(runs),
-        pending=[name for experiment in experiments for name in experiment.pending],
-        drawings=drawings,
-        facts=path_facts(planned),
-        path_notes=path_notes(planned),
-        found=[*answer(claims), *found(results)],
-        answer=_answer(dot_plot(said, linked)),
-        differences=difference_rows(differences(said)[:_MOST_DIFFERENCES]),
-        difference_headers=HEADERS,
-        arranged=[] if many else _strips(ordinary, variants, across),
-        stayed=_stayed(shown),
-        groups=[] if many else _groups(ordinary, variants),
-        completion=completion_table([] if many else ordinary, least=_LEAST_TRANSFERS).used(),
+        **_answer_section(table(ordinary, summaries, variants), shown_claims(experiments), data),
+        **_path_section([run for run in shown if run.plan]),
+        **_run_sections(experiments, variants, many=many),
+        exit_strips=[] if many else _exit_strips(ordinary, variants, across),
+        no_exit_reasons=_no_exit_reasons(shown),
+        groups=[] if many else _group_distributions(ordinary, variants),
+        completion=completion_table([] if many else ordinary, least=_FEWEST_TRANSFERS).used(),
         many=overview(summed, variants) if many else None,
-        curves_of=len(data.runs),
         declared=declared_figures(experiments),
-        without_data=without_data(experiments),
-        table=results,
-        runs=[] if many else [(run, variants.key(run)) for run in runs],
-        claims=claims,
-        at_text=point_text,
-        place_words=place_words,
-        told=told_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
-        said=said_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
-        origins=replace(origins(runs), own=[]) if many else origins(runs),
+        event_tables=event_tables(labelled),
+        kernel_messages=kernel_messages(labelled),
         variants=variants.all,
         dashes=dashes(),
-        profiles=[(experiment.name, experiment.profile, experiment.created) for experiment in experiments],
-        figures=data.figures,
-        data=script_json(encoded(data)),
         source=source.name,
         note=note,
-        policy=" ".join(f"'{script.policy}'" for script in scripts()),
-        scripts=[Markup(script.text) for script in scripts()],
-        style=Markup(style()),
-        version=__version__,
-        uplot=UPLOT_VERSION,
-        amount_text=_amount_text,
-        value_text=value_text,
+        **_frame(),
     )
+
+
+def _answer_section(results: Table, claims: list[Claims], data: PageData) -> dict[str, Any]:
+    """The findings, the result table, the claims, and the curves that the answer's dots link to."""
+    subjects = subjects_of(results)
+    return {
+        "found": [*answer(claims), *findings(results)],
+        "answer": _answer(dot_plot(subjects, frozenset(run.name for run in data.runs))),
+        "differences": difference_rows(differences(subjects)[:_MOST_DIFFERENCES]),
+        "difference_headers": HEADERS,
+        "table": results,
+        "claims": claims,
+        "curves_of": len(data.runs),
+        "figures": data.figures,
+        "data": script_json(encoded(data)),
+    }
+
+
+def _path_section(planned: list[Run]) -> dict[str, Any]:
+    return {
+        "drawings": [Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else [],
+        "facts": path_facts(planned),
+        "path_notes": path_notes(planned),
+    }
+
+
+def _run_sections(experiments: list[Experiment], variants: Variants, *, many: bool) -> dict[str, Any]:
+    """Verdicts, checks and provenance of the runs, controls included; many runs are not listed one by one."""
+    runs = [run for experiment in experiments for run in experiment.runs]
+    provenance = origins(runs)
+    return {
+        "verdicts": _verdicts(runs),
+        "pending": [name for experiment in experiments for name in experiment.pending],
+        "without_data": without_data(experiments),
+        "runs": [] if many else [(run, variants.key(run)) for run in runs],
+        "origins": replace(provenance, own=[]) if many else provenance,
+        "profiles": [(experiment.name, experiment.profile, experiment.created) for experiment in experiments],
+    }
+
+
+def _frame() -> dict[str, Any]:
+    """Scripts, styles and functions of the templates, the same on every page."""
+    return {
+        "policy": " ".join(f"'{script.policy}'" for script in scripts()),
+        "scripts": [Markup(script.text) for script in scripts()],
+        "style": Markup(style()),
+        "version": __version__,
+        "uplot": UPLOT_VERSION,
+        "at_text": point_text,
+        "place_words": place_words,
+        "amount_text": _amount_text,
+        "value_text": value_text,
+    }
 
 
 def _answer(plot: DotPlot | None) -> AnswerPicture | None:
@@ -171,7 +197,7 @@ def _answer(plot: DotPlot | None) -> AnswerPicture | None:
 
 
 def write(page: str, target: Path) -> Path:
-    """Write the page so that a reader sees either the old file or the whole new one; its directory is made."""
+    """Write the page atomically: a reader sees the old file or the whole new one. Create its directory."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, page)
@@ -192,18 +218,18 @@ def _headline(runs: list[Run], variants: Variants) -> str:
     if points > 1:
         parts.append(f"{points} sweep points")
     each = " each" if len(counts) > 1 else ""
-    parts.append(f"{_ends(counts)} repetitions{each}" if max(counts) > 1 else f"one repetition{each}")
+    parts.append(f"{_range_text(counts)} repetitions{each}" if max(counts) > 1 else f"one repetition{each}")
     flows = [len(plan.flows) for plan in plans]
-    times = _ends((plan.duration_us for plan in plans), duration)
+    times = _range_text((plan.duration_us for plan in plans), duration)
     engines, kernels = sorted({plan.engine for plan in plans}), sorted({run.kernel for run in runs})
     return (
-        f"{', '.join(parts)}; {f'{_ends(flows)} flows' if max(flows) > 1 else 'one flow'} for {times}; "
+        f"{', '.join(parts)}; {f'{_range_text(flows)} flows' if max(flows) > 1 else 'one flow'} for {times}; "
         f"engine {', '.join(engines)}, kernel {', '.join(kernels[:3])}{' …' if len(kernels) > 3 else ''}"
     )
 
 
-def _ends(values: Iterable[int], words: Callable[[int], str] = str) -> str:
-    """``2 s``, or ``2 s to 8 s`` where they differ."""
+def _range_text(values: Iterable[int], words: Callable[[int], str] = str) -> str:
+    """``2 s``, or ``2 s to 8 s`` if the values differ."""
     found = sorted(set(values))
     return words(found[0]) if len(found) == 1 else f"{words(found[0])} to {words(found[-1])}"
 
@@ -214,14 +240,14 @@ def _verdicts(runs: list[Run]) -> list[tuple[str, int]]:
 
 
 def _amount_text(value: object) -> str:
-    """What a check expected, measured or allows: a number, or words."""
+    """An expected, measured or allowed value of a check: a number, or words."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return significant(value, 6)
     return value_text(value)
 
 
-def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
-    """Distributions over the connections of groups; ``point`` is the heading."""
+def _group_distributions(experiments: list[Experiment], variants: Variants) -> list[Strip]:
+    """Drawings of the distributions over the connections of groups; ``point`` is the heading."""
     found = []
     for shown in distributions(experiments, variants):
         wide, narrow = (Markup(distribution_drawing(shown, variants, narrow=each)) for each in (False, True))
@@ -229,37 +255,52 @@ def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
     return found
 
 
-def _strips(experiments: list[Experiment], variants: Variants, across: list[RunAxis]) -> list[Strips]:
+def _exit_strips(experiments: list[Experiment], variants: Variants, across: list[RunAxis]) -> list[Strips]:
     arranged = [each for each in arrangements(experiments, variants, across) if each.strips]
-    none = not any(row.marks for each in arranged for strip in each.strips for row in strip.rows)
+    has_marks = any(row.marks for each in arranged for strip in each.strips for row in strip.rows)
     scale = scale_of(arranged)
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
     rows = {axis.label: axis.value_of for axis in across if not axis.of_variants}
     if arranged:
         rows[arranged[0].label] = variants.key
-    made = []
+    found = []
     for each in arranged:
-        strips = []
-        above: ExitStrip | None = None
-        for strip in [] if none else each.strips:
-            named = len(each.strips) <= _FEW_STRIPS or above is None or above.rows[0].full != strip.rows[0].full
-            ends = strip is each.strips[-1] or len(each.strips) <= _FEW_STRIPS
-            drawn = [exit_strip(strip, scale, narrow=narrow, named=named, titled=ends) for narrow in (False, True)]
-            strips.append(Strip(strip.title, *map(Markup, drawn)))
-            above = strip
-        receivers, differs = [], ""
+        shown = Strips(each.label, _strip_pictures(each.strips, scale) if has_marks else [], [], "")
         if value_of := rows.get(each.label):
-            rest = partial(_rest, variants, [axis for axis in across if axis.label != each.label], each is arranged[0])
-            differs = what_differs(runs, variants, value_of, each.label, rest)
-            for measure in receiver_strips(runs, variants, value_of):
-                wide, other = (Markup(receiver_drawing(measure, scale.left, narrow=narrow)) for narrow in (False, True))
-                receivers.append(Strip(measure.metric.title, wide, other))
-        made.append(Strips(each.label, strips, receivers, differs))
-    return [each for each in made if each.strips or each.receivers]
+            others = [axis for axis in across if axis.label != each.label]
+            shared = partial(_shared_words, variants, others, each is arranged[0])
+            differs = what_differs(runs, variants, value_of, each.label, shared)
+            measures = receiver_strips(runs, variants, value_of)
+            shown = replace(shown, receivers=_receiver_pictures(measures, scale), differs=differs)
+        found.append(shown)
+    return [each for each in found if each.strips or each.receivers]
 
 
-def _stayed(runs: list[Run]) -> str | None:
-    """Why flows of the runs that count have no exit, each reason once; None where no run counts."""
+def _strip_pictures(strips: list[ExitStrip], scale: StripScale) -> list[Strip]:
+    """Draw strips below each other. Of more than a few, only those whose limits differ from the strip above label
+    them, and only the last has an axis title."""
+    few = len(strips) <= _MOST_SEPARATE_STRIPS
+    found = []
+    above: ExitStrip | None = None
+    for strip in strips:
+        named = few or above is None or above.rows[0].full != strip.rows[0].full
+        titled = few or strip is strips[-1]
+        drawn = (exit_strip(strip, scale, narrow=narrow, named=named, titled=titled) for narrow in (False, True))
+        found.append(Strip(strip.title, *map(Markup, drawn)))
+        above = strip
+    return found
+
+
+def _receiver_pictures(strips: list[ReceiverStrip], scale: StripScale) -> list[Strip]:
+    found = []
+    for strip in strips:
+        drawn = (receiver_drawing(strip, scale.left, narrow=narrow) for narrow in (False, True))
+        found.append(Strip(strip.metric.title, *map(Markup, drawn)))
+    return found
+
+
+def _no_exit_reasons(runs: list[Run]) -> str | None:
+    """The distinct reasons why flows of counting runs have no exit; None if no run counts."""
     counting = [run for run in runs if run.counts and run.plan]
     if not counting:
         return None
@@ -270,8 +311,8 @@ def _stayed(runs: list[Run]) -> str | None:
     return f"{'; '.join(list(why)[:_MOST_REASONS])}{more}"
 
 
-def _rest(variants: Variants, others: list[RunAxis], of_variants: bool, run: Run) -> str:
-    """What a run has in common with those that differ from it by one axis alone, in words."""
+def _shared_words(variants: Variants, others: list[RunAxis], of_variants: bool, run: Run) -> str:
+    """What a run shares with the runs that differ from it in one axis alone, in words."""
     swept = [axis for axis in others if not axis.of_variants]
     place = [place_title(axis.name, axis.value_of(run)) for axis in swept if axis.value_of(run) != ABSENT]
     return ", ".join(place if of_variants or len(variants.all) == 1 else [variants.key(run), *place])

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The path of an experiment in words and numbers: the values of the profile as the plans resolved them."""
+"""The path of an experiment in words and numbers: the profile's values as the plans resolved them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from howdah.number import delay, rate, significant, size
 from howdah.plan.host_queue import host_queues, queue_words
 from howdah.plan.middlebox import middlebox_words
-from howdah.plan.path import DrawnVariation
+from howdah.plan.path import DrawnVariation, Path
 from howdah.plan.plan import Plan
 from howdah.plan.policer import Policer
 from howdah.receiver import RECEIVERS
@@ -14,16 +16,16 @@ from howdah.record.result import Run
 from howdah.report.drawing import path_label, spread
 from howdah.report.origin import Fact
 
-_POLICED = "policer_drops_packets"
+_POLICER_DROPS = "policer_drops_packets"
 
 
 def first_point(runs: list[Run]) -> list[Plan]:
-    """Plans of the runs at the first sweep point: those that differ only in their perturbation."""
+    """The plans of the runs at the first sweep point; their paths differ only by perturbation."""
     return [run.plan for run in runs if run.plan and run.point == runs[0].point]
 
 
 def path_notes(runs: list[Run]) -> list[str]:
-    """What to know about the path that the numbers do not say."""
+    """Notes on the path beyond its numbers."""
     notes = []
     plans = first_point(runs)
     firsts = {run.point: path_label(run.plan) for run in reversed(runs) if run.plan}
@@ -42,80 +44,115 @@ def path_facts(runs: list[Run]) -> list[Fact]:
     plans = first_point(runs)
     if not plans:
         return []
-    paths = [plan.path for plan in plans]
+    path = plans[0].path
+    return [
+        *_dumbbell_facts([plan.path for plan in plans]),
+        *_hop_facts(path),
+        *_change_facts(path),
+        *_box_facts(path, runs),
+        *_sender_facts(plans[0], runs),
+        *_loss_and_delay_facts(path),
+        *_flow_facts(plans[0], runs),
+    ]
+
+
+def _dumbbell_facts(paths: list[Path]) -> Iterator[Fact]:
     path = paths[0]
-    shares = [each.buffer_share for each in paths]
+    there = spread((each.forward_delay_us for each in paths), delay)
     back = spread((each.reverse_delay_us for each in paths), delay)
     packets = spread((each.bdp_packets for each in paths), significant)
-    facts = [
-        Fact("Bottleneck", rate(path.rate_bits_per_second)),
-        Fact("Round trip", spread((each.rtt_us for each in paths), delay)),
-        Fact("One way", f"{spread((each.forward_delay_us for each in paths), delay)} out, {back} back"),
-        Fact("BDP", f"{spread((each.bdp_bytes for each in paths), size)}, {packets} packets of {path.frame_bytes} B"),
-        Fact("Buffer", f"{spread((p.buffer_bytes for p in paths), size)} ({spread(shares, _bdp)})"),
-        Fact("Capacity", f"{rate(path.capacity_goodput_bits_per_second)} of goodput (MSS {path.mss_bytes} B)"),
-    ]
+    share = spread([each.buffer_share for each in paths], _bdp_text)
+    yield Fact("Bottleneck", rate(path.rate_bits_per_second))
+    yield Fact("Round trip", spread((each.rtt_us for each in paths), delay))
+    yield Fact("One way", f"{there} out, {back} back")
+    bdp = spread((each.bdp_bytes for each in paths), size)
+    yield Fact("BDP", f"{bdp}, {packets} packets of {path.frame_bytes} B")
+    yield Fact("Buffer", f"{spread((each.buffer_bytes for each in paths), size)} ({share})")
+    yield Fact("Capacity", f"{rate(path.capacity_goodput_bits_per_second)} of goodput (MSS {path.mss_bytes} B)")
+
+
+def _hop_facts(path: Path) -> Iterator[Fact]:
+    """The bottleneck's queue, the other hops, and links that follow a trace."""
     if path.queue != "fifo":
-        facts.append(Fact("Queue", path.queue + (", marks (ECN)" if path.ecn else "")))
+        yield Fact("Queue", path.queue + (", marks (ECN)" if path.ecn else ""))
     for hop in path.hops:
-        what = f"{rate(hop.rate_bits_per_second)}, {size(hop.buffer_bytes)}, {hop.queue}"
-        facts.append(Fact(f"Hop {hop.place} it", what))
+        yield Fact(f"Hop {hop.place} it", f"{rate(hop.rate_bits_per_second)}, {size(hop.buffer_bytes)}, {hop.queue}")
     for name, link in (("Link", path.link), ("Link back", path.reverse_link)):
         if link is not None:
             what = f"{link.file}: {link.opportunities} x {link.opportunity_bytes} B in {delay(link.round_us)}"
-            facts.append(Fact(name, f"{what}, nothing for up to {delay(link.longest_wait_us)}"))
+            yield Fact(name, f"{what}, nothing for up to {delay(link.longest_wait_us)}")
+
+
+def _change_facts(path: Path) -> Iterator[Fact]:
+    """Changes of rate and loss during a run."""
     for name, steps in (("Rate changes", path.rate_steps), ("Rate changes back", path.reverse_rate_steps)):
         if steps:
             rates = [value for _, value in steps]
-            facts.append(Fact(name, f"{len(rates)}, {rate(min(rates))} to {rate(max(rates))}"))
-    if path.forward_loss_steps or path.reverse_loss_steps:
-        changes = [*path.forward_loss_steps, *path.reverse_loss_steps]
-        facts.append(Fact("Loss changes", f"{len(changes)}, at most {significant(max(c[1] for c in changes) * 100)} %"))
+            yield Fact(name, f"{len(rates)}, {rate(min(rates))} to {rate(max(rates))}")
+    changes = [*path.forward_loss_steps, *path.reverse_loss_steps]
+    if changes:
+        largest = max(ratio for _, ratio, *_ in changes)
+        yield Fact("Loss changes", f"{len(changes)}, at most {significant(largest * 100)} %")
+
+
+def _box_facts(path: Path, runs: list[Run]) -> Iterator[Fact]:
+    """What boxes on the path do to packets, and the rate of the way back."""
     if path.policer is not None:
-        facts.append(Fact("Policer", _policed(path.policer, runs)))
+        yield Fact("Policer", _policer_text(path.policer, runs))
     if path.middlebox is not None:
-        facts.append(Fact("Middlebox", ", ".join(middlebox_words(path.middlebox))))
+        yield Fact("Middlebox", ", ".join(middlebox_words(path.middlebox)))
     if path.early_us:
-        facts.append(Fact("Overtaking", f"{significant(path.reorder_ratio * 100)} % of packets"))
+        yield Fact("Overtaking", f"{significant(path.reorder_ratio * 100)} % of packets")
     if path.reverse_rate_bits_per_second:
-        facts.append(Fact("Way back", rate(path.reverse_rate_bits_per_second)))
+        yield Fact("Way back", rate(path.reverse_rate_bits_per_second))
+
+
+def _sender_facts(plan: Plan, runs: list[Run]) -> Iterator[Fact]:
+    path = plan.path
     if path.sender_interface_bits_per_second:
         segments = f", gso_max_segs {path.gso_max_segs}" if path.gso_max_segs is not None else ""
-        facts.append(Fact("Senders", f"{rate(path.sender_interface_bits_per_second)}{segments}"))
-    if (own := next(host_queues(plans[0]), None)) is not None:
-        facts.append(Fact("Queue of senders", _dropped(queue_words(own.queue), "host_queue_drops_packets", runs)))
-    for name, of in (("Random loss", path.losses(ahead=True)), ("Random loss back", path.losses(ahead=False))):
-        if of.ratio:
-            bursts = "" if of.burst_packets is None else f", in bursts of {significant(of.burst_packets)} packets"
-            facts.append(Fact(name, f"{significant(of.ratio * 100)} %{bursts}"))
+        yield Fact("Senders", f"{rate(path.sender_interface_bits_per_second)}{segments}")
+    if (own := next(host_queues(plan), None)) is not None:
+        yield Fact("Queue of senders", _with_drops(queue_words(own.queue), "host_queue_drops_packets", runs))
+
+
+def _loss_and_delay_facts(path: Path) -> Iterator[Fact]:
+    for name, losses in (("Random loss", path.losses(ahead=True)), ("Random loss back", path.losses(ahead=False))):
+        if losses.ratio:
+            burst = losses.burst_packets
+            bursts = "" if burst is None else f", in bursts of {significant(burst)} packets"
+            yield Fact(name, f"{significant(losses.ratio * 100)} %{bursts}")
     if path.delay_limit_packets is not None:
-        facts.append(Fact("Delay lines", f"drop what exceeds {path.delay_limit_packets} packets"))
+        yield Fact("Delay lines", f"drop what exceeds {path.delay_limit_packets} packets")
     if path.jitter is not None:
         drawn = f"mean {delay(path.jitter.mean_us)}, deviation {delay(path.jitter.deviation_us)}"
-        facts.append(Fact("Delay of each packet", f"{drawn}, at most {delay(path.jitter.largest_us)}: some overtake"))
+        yield Fact("Delay of each packet", f"{drawn}, at most {delay(path.jitter.largest_us)}: some overtake")
     if path.delay_variation:
-        facts.append(Fact("Delay variation", _variation(path.delay_variation)))
-    initial = sorted({flow.initial_window_packets for flow in plans[0].flows})
-    facts.append(Fact("Initial window", f"{', '.join(map(str, initial))} packets"))
-    behaviours = dict.fromkeys(flow.receiver_name for run in runs if run.plan for flow in run.plan.flows)
-    if [*behaviours] != ["linux"]:
-        facts.append(Fact("Receivers", ", ".join(_behaviour(name) for name in behaviours)))
-    return facts
+        yield Fact("Delay variation", _variation_text(path.delay_variation))
 
 
-def _behaviour(name: str) -> str:
+def _flow_facts(plan: Plan, runs: list[Run]) -> Iterator[Fact]:
+    """Initial windows, and receivers other than Linux."""
+    windows = sorted({flow.initial_window_packets for flow in plan.flows})
+    yield Fact("Initial window", f"{', '.join(map(str, windows))} packets")
+    receivers = dict.fromkeys(flow.receiver_name for run in runs if run.plan for flow in run.plan.flows)
+    if [*receivers] != ["linux"]:
+        yield Fact("Receivers", ", ".join(map(_receiver_text, receivers)))
+
+
+def _receiver_text(name: str) -> str:
     if name not in RECEIVERS:
         return f"{name} (a stack of its own)"
     return f"{name} (emulated)" if RECEIVERS[name].emulated else name
 
 
-def _policed(policer: Policer, runs: list[Run]) -> str:
+def _policer_text(policer: Policer, runs: list[Run]) -> str:
     what = f"{rate(policer.rate_bits_per_second)}, {size(policer.burst_bytes)} at once"
-    return _dropped(what, _POLICED, runs)
+    return _with_drops(what, _POLICER_DROPS, runs)
 
 
-def _dropped(what: str, metric: str, runs: list[Run]) -> str:
-    """With what it dropped in all runs of the first point that count."""
+def _with_drops(what: str, metric: str, runs: list[Run]) -> str:
+    """``what``, followed by the number of packets dropped in the counting runs of the first point."""
     same = [run for run in runs if run.counts and run.point == runs[0].point]
     dropped = [row.number for run in same for row in run.metrics if row.metric == metric]
     known = [count for count in dropped if count is not None]
@@ -124,12 +161,12 @@ def _dropped(what: str, metric: str, runs: list[Run]) -> str:
     return f"{what}; it dropped {spread(known, significant)} packets" + (" a run" if len(known) > 1 else "")
 
 
-def _bdp(share: float) -> str:
+def _bdp_text(share: float) -> str:
     return f"{significant(share, 3)} BDP"
 
 
-def _variation(variation: DrawnVariation) -> str:
-    """``exponential; reverse: mean 10.57 ms, at most 60 ms``."""
+def _variation_text(variation: DrawnVariation) -> str:
+    """The drawn delay variation: ``exponential; reverse: mean 10.57 ms, at most 60 ms``."""
     parts = [str(variation.asked.get("distribution", "drawn"))]
     for direction, values in variation.drawn.items():
         known = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a path can hold: the reference lines of every figure, in the units of the series that show them."""
+"""The limits of a path: the reference lines of every figure, in the units of the series that show them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAME = 1.03  # repetitions differ a little, by their perturbation
 
 @dataclass(frozen=True)
 class PathLimit:
-    """``of`` is in the unit of the series."""
+    """One limit. ``of`` computes it from a path, in the unit of the series."""
 
     name: str
     series: str
@@ -32,12 +32,13 @@ LIMITS = {
 
 
 def limits_of(path: Path) -> dict[str, float]:
-    """All, by name."""
+    """All limits of a path by name."""
     return {each.name: float(each.of(path)) for each in LIMITS.values()}
 
 
 def common_limits(series: str, paths: list[dict[str, float]]) -> list[tuple[str, float]]:
-    """Those of a series, the most first, that are the same on all paths; ``paths`` hold the limits of each by name."""
+    """The limits of a series that are equal on all paths, the largest first; ``paths`` has the limits of each path by
+    name."""
     found = []
     for limit in reversed([each for each in LIMITS.values() if each.series == series]):
         values = [round(each[limit.name], 3) for each in paths if limit.name in each]

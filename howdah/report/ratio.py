@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One side of a comparison against another, within each place of the sweep, in words."""
+"""One side of a comparison against another at each place of the sweep, in words."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from howdah.number import between, significant
 from howdah.report.repeated import DIGITS
 from howdah.report.subject import Subject, places, sides
 
-MOST_TOLD = 4  # sides that get a clause each; of more, the two that differ most are named
+MOST_NAMED = 4  # sides that get a clause each; of more, the two that differ most are named
 
 
 @dataclass(frozen=True)
 class Wording:
-    """A measure, and how its comparison reads: ``differs`` has places for ratio and other side, ``same`` for the
-    other side."""
+    """A measure and the wording of its comparison. ``differs`` has placeholders for the ratio and the other side,
+    ``same`` for the other side."""
 
     metric: str
     differs: str
@@ -25,11 +25,11 @@ class Wording:
 
 @dataclass(frozen=True)
 class Ratio:
-    """At one place; ``is_of_nothing``: all quantities are 0."""
+    """The ratio of two sides at one place. ``is_of_nothing``: both are 0 in every repetition."""
 
     place: str
     paired: Statistic
-    is_of_nothing: bool
+    is_zero: bool
 
     @property
     def value(self) -> float:
@@ -53,37 +53,37 @@ class Ratio:
 
 
 def ratio(mine: Subject, other: Subject, metric: str) -> Ratio | None:
-    """``mine`` over ``other`` at their place; None where one of them has no such number, or one alone has 0."""
+    """``mine`` over ``other`` at their place; None if one of them lacks the measure, or only one is 0."""
     found = difference(mine.of.numbers.get(metric, {}), other.of.numbers.get(metric, {}))
     if found is None or found.ratios is None:
         return None
-    nothing = mine.of.is_nothing(metric) and other.of.is_nothing(metric)
+    nothing = mine.of.is_zero(metric) and other.of.is_zero(metric)
     return Ratio(mine.place, found.ratios, nothing)
 
 
-def against(said: list[Subject], *wording: Wording) -> list[str]:
-    """Sentences: every other side against the first one, over all places that have both. A measure that is 0
-    everywhere is compared with nothing.
+def compare_with_first(subjects: list[Subject], *wording: Wording) -> list[str]:
+    """Sentences that compare every other side with the first, over all places that have both. A measure that is 0
+    everywhere is not compared.
 
-    Of many sides the two with the least and the largest ratio of the first measure are named.
+    With many sides, only those with the least and the greatest ratio of the first measure are named.
     """
-    names = sides(said)
-    at = {(each.side, each.place): each for each in said}
+    names = sides(subjects)
+    at = {(each.side, each.place): each for each in subjects}
     found: dict[str, list[tuple[Wording, list[Ratio]]]] = {}
     for side in names[1:]:
         for each in wording:
             ratios = [
                 one
-                for place in places(said)
+                for place in places(subjects)
                 if (mine := at.get((side, place))) and (first := at.get((names[0], place)))
                 if (one := ratio(mine, first, each.metric)) is not None
             ]
-            if any(not one.is_of_nothing for one in ratios):
+            if any(not one.is_zero for one in ratios):
                 found.setdefault(side, []).append((each, ratios))
-    if len(found) >= MOST_TOLD:
+    if len(found) >= MOST_NAMED:
         order = sorted(found, key=lambda side: statistic([one.value for one in found[side][0][1]]).median)
         found = {side: found[side] for side in dict.fromkeys((order[0], order[-1]))}
-    is_value = any(not each.is_variant for each in said)
+    is_value = any(not each.is_variant for each in subjects)
     sentences = []
     for side, measures in found.items():
         words = [
@@ -101,7 +101,7 @@ def against(said: list[Subject], *wording: Wording) -> list[str]:
 
 
 def _words(wording: Wording, ratios: list[Ratio], other: str, *, is_counted: bool) -> str:
-    """``is_counted``: the sentence has said how many sweep points there are."""
+    """The clause of one measure. ``is_counted``: the sentence already gives the number of sweep points."""
     at_each = f" at each of {len(ratios)} sweep points"
     if len(ratios) == 1:
         at_each = f" ({ratios[0].place})" if ratios[0].place else ""

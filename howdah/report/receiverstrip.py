@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What receivers did, laid over each other: a strip for each measure, and a sentence of what differs."""
+"""The receivers' behaviour: a strip for each measure, and a sentence on the differences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DIGITS = 3
 
 @dataclass(frozen=True)
 class ReceiverMark:
-    """A measure of one flow of one run, in the unit shown; ``variant`` is its colour."""
+    """A measure of one flow of one run, in the unit shown; ``variant`` selects the colour."""
 
     value: float
     run: str
@@ -40,7 +40,7 @@ class ReceiverMark:
 
 @dataclass(frozen=True)
 class ReceiverStrip:
-    """One measure; ``rows`` has the marks of each value of an axis, ``most`` is the right edge of the scale."""
+    """One measure. ``rows`` has the marks for each value of an axis; ``most`` is the right edge of the scale."""
 
     metric: Metric
     rows: dict[str, list[ReceiverMark]]
@@ -48,10 +48,9 @@ class ReceiverStrip:
 
 
 def receiver_strips(runs: list[Run], variants: Variants, value_of: Callable[[Run], str]) -> list[ReceiverStrip]:
-    """A strip for each measure that a run has, its rows in the order of the runs.
+    """A strip for each measure that a run has, with rows in the order of the runs; none if no receiver was captured.
 
-    The scale of a measure is that of all runs, so it is the same whatever axis has the rows. There are none where no
-    receiver was captured.
+    The scale of a measure covers all runs, so it is the same whichever axis gives the rows.
     """
     return _strips(runs, variants, value_of, _DRAWN) if _captured(runs) else []
 
@@ -61,9 +60,9 @@ def what_differs(
 ) -> str:
     """``By receiver these differ: segments an ACK from 1 (quick-ack) to 7.9 (stretch-ack). Within 5 %: …``.
 
-    Compares medians of the runs that count, and only runs that have everything else in common: ``rest_of`` names that.
-    Of several such sets the one in which a measure differs most has the word. Empty where an axis has one value, or
-    where no receiver was captured.
+    Compares medians of the runs that count, and only among runs that agree in everything else, which ``rest_of`` names.
+    From several such sets it reports the one in which a measure differs most. Empty if the axis has one value, or if no
+    receiver was captured.
     """
     if not _captured(runs):
         return ""
@@ -94,7 +93,7 @@ def what_differs(
 
 @dataclass(frozen=True)
 class _Spread:
-    """The least and the largest median of a measure, and whose they are; ``place`` is what their runs share."""
+    """The least and greatest median of a measure and their row names; ``place`` is what the runs share."""
 
     low: float
     least: str
@@ -125,14 +124,13 @@ def _strips(
     runs: list[Run], variants: Variants, value_of: Callable[[Run], str], names: tuple[str, ...]
 ) -> list[ReceiverStrip]:
     known = known_metrics()
-    keys = [variant.key for variant in variants.all]
     found = []
     for name in names:
         metric = known[name]
         rows: dict[str, list[ReceiverMark]] = {}
         for run in runs:
             marks = rows.setdefault(value_of(run), [])
-            variant = keys.index(variants.key(run))
+            variant = variants.index(run)
             for row in run.metrics:
                 if row.metric == name and row.number is not None and row.flow is not None:
                     value = float(row.number) * metric.factor

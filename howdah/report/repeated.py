@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runs that count say of one flow or group, repetition by repetition: what sentences are made from."""
+"""The measures of one flow or group in the runs that count, by repetition: the input of the sentences."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _SAID = frozenset(
 
 @dataclass
 class Repeated:
-    """By measure and repetition: numbers in the units of metrics.json, words, and why there is neither; ``runs`` are
-    the names of the runs by repetition."""
+    """Values by measure and repetition: numbers in the units of metrics.json, texts, and reasons for absent values;
+    ``runs`` has the names of the runs by repetition."""
 
     numbers: dict[str, dict[int, float]] = field(default_factory=dict)
     texts: dict[str, dict[int, str]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Repeated:
             self.numbers.setdefault(name, {})[repetition] = float(value)
 
     def has(self, *names: str) -> bool:
-        """Whether one of these measures has a number or a word in some repetition."""
+        """Whether one of these measures has a number or a text in some repetition."""
         return any(name in self.numbers or name in self.texts for name in names)
 
     def statistic(self, name: str) -> Statistic | None:
@@ -66,12 +66,12 @@ class Repeated:
         found = self.statistic(name)
         return None if found is None else found.median
 
-    def is_nothing(self, name: str) -> bool:
-        """Whether it is 0 in every repetition, and not only in the middle one."""
+    def is_zero(self, name: str) -> bool:
+        """Whether the measure is 0 in every repetition, not only in the median."""
         return name in self.numbers and not any(self.numbers[name].values())
 
     def quantity(self, name: str, *, spread: bool = True) -> str:
-        """``1.15 BDP (1.12 … 1.18)``; empty where there is no such number."""
+        """``1.15 BDP (1.12 … 1.18)``; empty if the measure has no number."""
         found = self.statistic(name)
         if found is None:
             return ""
@@ -83,13 +83,13 @@ class Repeated:
         return f"{text} ({between(about.low * factor, about.high * factor, DIGITS)})" if spread and about else text
 
     def reasons(self, name: str) -> list[str]:
-        """Why there is no such measure, each once."""
+        """The distinct reasons why the measure is absent."""
         return list(dict.fromkeys(why for why in self.absent.get(name, {}).values() if why))
 
 
 def repeated(runs: list[Run]) -> dict[str, Repeated]:
-    """Of the runs of one variant at one point, those that count: by flow (its id), by group (its name), and of the
-    whole run as the empty name."""
+    """Collect the values of those runs of one variant at one point that count: by flow id, by group name, and under ""
+    for the whole run."""
     found: dict[str, Repeated] = {}
     seen: set[int] = set()
     said = _SAID | {metric.name for metric in known_metrics().values() if metric.table == "main"}

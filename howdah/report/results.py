@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results in directories, as far as a page or the end of a command shows them.
+"""The results in directories, as a page or the end of a command shows them.
 
-Of so many runs that nobody reads them one by one, a page draws a few, and has the main measures of all."""
+If there are too many runs to read one by one, a page draws a few of them and has the main measures of all.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def is_many(experiments: list[Experiment]) -> bool:
 
 
 def sample(experiments: list[Experiment]) -> list[Experiment]:
-    """The experiments with the runs alone whose curves are drawn: first repetitions, evenly from first to last."""
+    """The experiments reduced to the runs that are drawn: first repetitions, evenly spaced from the first run to the
+    last."""
     there = [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
     first = min((run.repetition for run in there), default=0)
     there = [run for run in there if run.repetition == first]
@@ -35,7 +37,7 @@ def sample(experiments: list[Experiment]) -> list[Experiment]:
 
 
 def with_main_measures(experiments: list[Experiment]) -> list[Experiment]:
-    """The experiments with the measures alone that are in the first result table."""
+    """The experiments reduced to the measures of the first result table."""
     main = {name for name, metric in known_metrics().items() if metric.table in ("main", "instead")}
     return [replace(each, runs=[_with(run, main) for run in each.runs]) for each in experiments]
 
@@ -45,11 +47,11 @@ def _with(run: Run, names: set[str]) -> Run:
 
 
 def read_shown(path: Path) -> Experiment:
-    """The results in a directory, as far as a page shows them."""
+    """Read the results in a directory, as far as a page shows them."""
     return read_all_shown([path])[0]
 
 
 def read_all_shown(paths: list[Path]) -> list[Experiment]:
-    """The same of directories that one page shows."""
+    """Read the results of several directories for one page."""
     many = are_many(sum(len(runs_of(path)) for path in paths))
     return [read_results(path, kept=brief if many else None) for path in paths]

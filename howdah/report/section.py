@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of a page beside its tables and curves: claims, figures that profiles declare, and what kernels said."""
+"""Other sections of the page: claims, figures declared by profiles, and kernel messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAMED = 2  # of claims that do not hold
 
 @dataclass(frozen=True)
 class Claims:
-    """The claims of one experiment; ``experiment`` is its name where a page shows several."""
+    """The claims of one experiment; ``experiment`` is its name if the page shows several, else empty."""
 
     experiment: str
     counts: str
@@ -29,7 +29,7 @@ class Claims:
 
 
 def shown_claims(experiments: list[Experiment]) -> list[Claims]:
-    """Those experiments that have a claims.json, in their order."""
+    """The claims of all experiments that have a claims.json, in their order."""
     found = []
     for experiment in experiments:
         rows = read_claims(experiment.path)
@@ -42,7 +42,7 @@ def shown_claims(experiments: list[Experiment]) -> list[Claims]:
 
 
 def answer(claims: list[Claims]) -> list[str]:
-    """Whether what the profiles claim holds, in a sentence for each experiment."""
+    """Say in one sentence per experiment whether the profile's claims hold."""
     sentences = []
     for each in claims:
         held = sum(row.verdict in _HOLDS for row in each.rows)
@@ -61,14 +61,14 @@ def answer(claims: list[Claims]) -> list[str]:
 
 @dataclass(frozen=True)
 class DeclaredFigures:
-    """Figures of one experiment, in the order of its profile."""
+    """The figures of one experiment, in the order of its profile."""
 
     experiment: str
     figures: list[Markup]
 
 
 def declared_figures(experiments: list[Experiment]) -> list[DeclaredFigures]:
-    """Of every experiment that declares some; a profile that cannot be read is said in their place."""
+    """The figures of every experiment that declares some; an unreadable profile yields its error message instead."""
     found = []
     for experiment in experiments:
         try:
@@ -84,7 +84,7 @@ def declared_figures(experiments: list[Experiment]) -> list[DeclaredFigures]:
 
 
 def without_data(experiments: list[Experiment]) -> int:
-    """Runs of which only the results were kept, so that they have no curves."""
+    """The number of runs without curves, because only their results were kept."""
     return sum(not run.data_kept for experiment in experiments for run in experiment.runs)
 
 
@@ -92,8 +92,9 @@ _MOST_RUNS = 20
 
 
 @dataclass(frozen=True)
-class SaidRun:
-    """``lines`` are times of the kernel's clock, in seconds, and texts; ``left_out`` counts those beyond the first."""
+class KernelMessages:
+    """The kernel messages of one run. Each of ``lines`` is a time of the kernel's clock in seconds and a text;
+    ``left_out`` counts the messages beyond those."""
 
     run: str
     variant: str
@@ -101,8 +102,8 @@ class SaidRun:
     left_out: int
 
 
-def said_runs(runs: list[tuple[Run, str]]) -> list[SaidRun]:
-    """The first runs, with the name of their variant, whose kernel said something."""
+def kernel_messages(runs: list[tuple[Run, str]]) -> list[KernelMessages]:
+    """The first 20 runs whose kernel logged messages; each run comes with the name of its variant."""
     found = []
     for run, variant in runs:
         try:
@@ -118,5 +119,5 @@ def said_runs(runs: list[tuple[Run, str]]) -> list[SaidRun]:
         except (OSError, ValueError, LookupError, TypeError):
             continue
         if lines:
-            found.append(SaidRun(run.name, variant, lines, left_out))
+            found.append(KernelMessages(run.name, variant, lines, left_out))
     return found[:_MOST_RUNS]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time-sequence picture of a flow: what was sent, acknowledged, acknowledged selectively, sent again and lost, with
-both windows. From a sender's state at each ACK (tcp_probe) and its counters (tcp_info); where the flow was captured at
+"""The time-sequence picture of a flow: bytes sent, acknowledged, SACKed, retransmitted and lost, with both windows. It
+is made from the sender's state at each ACK (tcp_probe) and its counters (tcp_info), or, where the flow was captured at
 its sender, from each segment and SACK block."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from howdah.record.sample import Float64, Int64, column
 from howdah.report.plot.style import Style, token
 from howdah.report.source import Curve
 
-SENT, ACKED, AGAIN, LOST, SACKED, WINDOW, ALLOWED = (
+SENT, ACKED, RETRANSMITTED, LOST, SACKED, WINDOW, ALLOWED = (
     *("sent", "acknowledged", "retransmitted", "lost", "SACKed"),
     *("congestion window", "receive window"),
 )
@@ -26,7 +26,7 @@ SENT, ACKED, AGAIN, LOST, SACKED, WINDOW, ALLOWED = (
 
 @dataclass(frozen=True)
 class SequencePart:
-    """How a part of the picture looks: its colour by its name in reports/css/tokens.css, its dashes, and whether it is
+    """The look of one part of the picture: a colour named in reports/css/tokens.css, dashes, and whether it is drawn as
     points."""
 
     colour: str
@@ -42,13 +42,13 @@ class SequencePart:
 SERIES = {
     SENT: SequencePart("ink"),
     ACKED: SequencePart("good"),
-    AGAIN: SequencePart("bad", points=True),
+    RETRANSMITTED: SequencePart("bad", points=True),
     LOST: SequencePart("warn", points=True),
     SACKED: SequencePart("focus", (2, 3)),
     WINDOW: SequencePart("focus", (7, 4)),
     ALLOWED: SequencePart("quiet", (9, 3, 2, 3)),
 }
-OVER_EACH_OTHER = 3
+MOST_OVERLAID = 3
 _MB = 1e6
 _MS = 1_000_000  # nanoseconds
 Booleans = npt.NDArray[np.bool_]
@@ -56,7 +56,7 @@ _ROOM = 1.3  # of what was sent: a receive window further up would press the res
 
 
 def sequence_curves(run: Run, flow: Flow) -> dict[str, Curve]:
-    """By series, in MB from the first byte of data; empty without records of ACKs."""
+    """The curves by series, in MB from the first byte of data; empty without records of ACKs."""
     probe = _of_flow(run.table("tcp_probe"), flow)
     if probe is None:
         return {}
@@ -76,51 +76,54 @@ def sequence_curves(run: Run, flow: Flow) -> dict[str, Curve]:
     }
     info = _of_flow(run.table("tcp_info"), flow, "sender")
     if info is not None:
-        found |= _counted(info, time, una, mss_bytes)
+        found |= _from_counters(info, time, una, mss_bytes)
     segments = _of_flow(run.table("segment"), flow, "sender")
     if segments is not None and mss_bytes:
-        found |= _captured(segments, _of_flow(run.table("segment"), flow, "receiver"), mss_bytes)
-        found |= _ranges(_of_flow(run.table("sack_block"), flow, "sender"))
+        found |= _from_captures(segments, _of_flow(run.table("segment"), flow, "receiver"), mss_bytes)
+        found |= _sack_ranges(_of_flow(run.table("sack_block"), flow, "sender"))
     return {name: found[name] for name in SERIES if name in found and not np.isnan(found[name].value).all()}
 
 
-def _counted(info: pa.Table, time: Int64, una: Float64, mss_bytes: int) -> dict[str, Curve]:
-    """What counters say between two readings: how far SACKs reach beyond what is acknowledged, and a point at what is
-    acknowledged where a segment was sent again, or counts as lost."""
+def _from_counters(info: pa.Table, time: Int64, una: Float64, mss_bytes: int) -> dict[str, Curve]:
+    """Curves from counters at each reading: how far SACKs reach beyond the acknowledged bytes, and a point where a
+    segment was retransmitted or counts as lost."""
     at = _time(info)
     floor = np.interp(at, time, una)
-    again = np.diff(column(info, "total_retrans_packets"), prepend=np.nan) > 0
+    retransmitted = np.diff(column(info, "total_retrans_packets"), prepend=np.nan) > 0
     lost, sacked = column(info, "lost_packets"), column(info, "sacked_packets")
     return {
-        AGAIN: Curve(at[again], floor[again]),
+        RETRANSMITTED: Curve(at[retransmitted], floor[retransmitted]),
         LOST: Curve(at[lost > 0], floor[lost > 0] + lost[lost > 0] * mss_bytes / _MB),
         SACKED: Curve(at, np.where(sacked > 0, floor + sacked * mss_bytes / _MB, np.nan)),
     }
 
 
-def _captured(segments: pa.Table, arrived: pa.Table | None, mss_bytes: int) -> dict[str, Curve]:
-    """What was sent and acknowledged at each segment of the sender's capture, and a point for each one that was sent
-    again. With a capture at the receiver also for each one that did not arrive, at the time at which it was sent."""
-    begin, end, time_ns = _parts(segments, mss_bytes)
+def _from_captures(segments: pa.Table, arrived: pa.Table | None, mss_bytes: int) -> dict[str, Curve]:
+    """Bytes sent and acknowledged at each segment of the sender's capture, and a point for each retransmission. With a
+    capture at the receiver, also a point for each segment that did not arrive, at the time it was sent."""
+    begin, end, time_ns = _data_segments(segments, mss_bytes)
     if not begin.size:
         return {}
     reached = np.maximum.accumulate(end)
     before = np.concatenate(([0], reached[:-1]))
-    again = begin < before
-    found = {SENT: Curve(time_ns // _MS, reached / _MB), AGAIN: Curve(time_ns[again] // _MS, end[again] / _MB)}
+    retransmitted = begin < before
+    found = {
+        SENT: Curve(time_ns // _MS, reached / _MB),
+        RETRANSMITTED: Curve(time_ns[retransmitted] // _MS, end[retransmitted] / _MB),
+    }
     acks = segments.filter(pc.equal(segments.column("sent_by").cast("string"), "receiver"))
-    told = column(acks, "ack_bytes")
-    if (known := ~np.isnan(told)).any():
-        found[ACKED] = Curve(_time(acks)[known], np.maximum.accumulate(told[known]) / _MB)
+    acked = column(acks, "ack_bytes")
+    if (known := ~np.isnan(acked)).any():
+        found[ACKED] = Curve(_time(acks)[known], np.maximum.accumulate(acked[known]) / _MB)
     if arrived is not None:
-        lost = _did_not_arrive(begin, *_parts(arrived, mss_bytes)[:2])
+        lost = _lost_segments(begin, *_data_segments(arrived, mss_bytes)[:2])
         found[LOST] = Curve(time_ns[lost] // _MS, end[lost] / _MB)
     return found
 
 
-def _ranges(blocks: pa.Table | None) -> dict[str, Curve]:
-    """What each SACK block that reached the sender says. Of equal times the one that ends last is the last, because a
-    cursor reads that."""
+def _sack_ranges(blocks: pa.Table | None) -> dict[str, Curve]:
+    """The range of each SACK block that reached the sender. Among equal times, the block that ends last comes last,
+    because a cursor reads the last one."""
     if blocks is None:
         return {}
     blocks = blocks.filter(pc.equal(blocks.column("sent_by").cast("string"), "receiver"))
@@ -129,9 +132,9 @@ def _ranges(blocks: pa.Table | None) -> dict[str, Curve]:
     return {SACKED: Curve(time[order], right[order] / _MB, left[order] / _MB)}
 
 
-def _parts(segments: pa.Table, mss_bytes: int) -> tuple[Int64, Int64, Int64]:
-    """First byte, the one behind the last, and time of each segment of data, in order of time; a super-packet, which
-    the card or the kernel divides, is the segments that it becomes."""
+def _data_segments(segments: pa.Table, mss_bytes: int) -> tuple[Int64, Int64, Int64]:
+    """First byte, end (exclusive) and time of each data segment, ordered by time. A super-packet, which the NIC or the
+    kernel splits, counts as the segments it becomes."""
     data = segments.filter(
         pc.and_(
             pc.equal(segments.column("sent_by").cast("string"), "sender"),
@@ -148,9 +151,9 @@ def _parts(segments: pa.Table, mss_bytes: int) -> tuple[Int64, Int64, Int64]:
     return begin, np.minimum(begin + mss_bytes, np.repeat(first + size, count)), np.repeat(time, count)
 
 
-def _did_not_arrive(begin: Int64, arrived: Int64, arrived_end: Int64) -> Booleans:
-    """Which of the segments that were sent are lost: of several with the same first byte, the earlier ones. What lies
-    behind all that arrived may still be under way and is not lost."""
+def _lost_segments(begin: Int64, arrived: Int64, arrived_end: Int64) -> Booleans:
+    """Which of the sent segments are lost; among several with the same first byte, the earlier ones. Segments beyond
+    everything that arrived may still be in flight and do not count as lost."""
     starts, ends = np.sort(arrived), np.sort(arrived_end)
     there = np.searchsorted(starts, begin, side="right") - np.searchsorted(ends, begin, side="right")
     order = np.argsort(begin, kind="stable")

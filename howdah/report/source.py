@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a report's curves and summaries come from: PromQL against a real server, or the tables without one.
+"""The sources of a report's curves and summaries: PromQL against a real server, or the tables without one.
 
-How much of a run there is to show, and what its goodput is made of.
-
+Also: the part of a run that is shown, and how its goodput was computed.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ Curves = dict[str, dict[str, "Curve"]]
 
 @dataclass(frozen=True)
 class Curve:
-    """``time_ms`` from the epoch; ``value`` in the unit of the figure (packets, ms, Mbit/s, kB), with ``low`` the upper
-    end of a range."""
+    """``time_ms`` counts from the epoch; ``value`` is in the unit of the figure (packets, ms, Mbit/s, kB). If ``low``
+    is set, each point is a range from ``low`` to ``value``."""
 
     time_ms: Int64
     value: Float64
@@ -43,7 +42,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Group:
-    """What repetitions are taken together over. ``flow`` is "" for a measure of the whole run."""
+    """The key over which repetitions are combined. ``flow`` is "" for a measure of the whole run."""
 
     experiment: str
     kernel: str
@@ -56,7 +55,7 @@ class Group:
 class Summary:
     """Statistics of numeric measures and counts of exit causes, over the runs that count.
 
-    ``absent`` holds, for measures that do not exist in some of those runs, the reasons that metrics.json gives.
+    ``absent`` has the reasons in metrics.json for measures that some of those runs lack.
     """
 
     statistics: dict[tuple[Group, str], Statistic] = field(default_factory=dict)
@@ -65,7 +64,7 @@ class Summary:
 
 
 class Source(Protocol):
-    """One way to the curves and the summary of an experiment."""
+    """A source of the curves and the summary of an experiment."""
 
     @property
     def name(self) -> str: ...
@@ -76,14 +75,14 @@ class Source(Protocol):
 
 
 def window_ms(run: Run) -> int:
-    """Window of the goodput curve: one round-trip time, at least five samples."""
+    """The window of the goodput curve: one round-trip time, at least five samples."""
     assert run.plan is not None
     step = step_ms(run.plan)
     return max(5 * step, -(-run.plan.path.rtt_us // (1000 * step)) * step)
 
 
 def measures(experiment: Experiment) -> dict[str, str]:
-    """Numeric measures that the runs have, with their units."""
+    """The numeric measures that the runs have, with their units."""
     found: dict[str, str] = {}
     for run in experiment.runs:
         for row in run.metrics:
@@ -93,7 +92,7 @@ def measures(experiment: Experiment) -> dict[str, str]:
 
 
 class PrometheusSource:
-    """Queries of ``reports/series.yaml`` and ``queries.yaml`` against a server that holds the experiment's blocks."""
+    """Runs the queries of ``reports/series.yaml`` and ``queries.yaml`` on a server with the experiment's blocks."""
 
     def __init__(self, client: Client, version: str) -> None:
         self._client = client
@@ -145,12 +144,12 @@ class PrometheusSource:
 
 
 def row_group(run: Run, row: MetricRow) -> Group:
-    """The group a row of metrics.json belongs to; a group of connections stands where a flow does, by its name."""
+    """The group a row of metrics.json belongs to. A group of connections takes the place of a flow, by its name."""
     return Group(run.experiment, run.kernel, run.point, run.algorithm, row.of)
 
 
 def absent_measures(experiment: Experiment) -> dict[tuple[Group, str], list[str]]:
-    """Why measures do not exist, for the runs that count: text, which no time series holds."""
+    """The reasons for absent measures in the runs that count; they are text, which no time series can hold."""
     found: dict[tuple[Group, str], list[str]] = {}
     for run in experiment.runs:
         for row in run.metrics if run.counts else []:
@@ -160,14 +159,14 @@ def absent_measures(experiment: Experiment) -> dict[tuple[Group, str], list[str]
 
 
 def _group(labels: dict[str, str], ids: dict[str, str]) -> Group:
-    """``ids`` are the flows' ids by their names, which Prometheus has."""
+    """The group with these labels; ``ids`` maps the flow names that Prometheus has to flow ids."""
     flow = labels.get("flow", "")
     labels = labels | {"flow": ids.get(flow, flow)}
     return Group(*(labels.get(name, "") for name in ("experiment", "kernel", "point", "algorithm", "flow")))
 
 
 class TableSource:
-    """The same from Parquet and metrics.json, where there is no Prometheus."""
+    """The same from Parquet and metrics.json, without Prometheus."""
 
     name = "Parquet tables"
 
@@ -200,7 +199,7 @@ class TableSource:
 
 
 def curve_of(drawn: DrawnSeries, recorded: Series, window: int) -> Curve:
-    """What the series' query computes over ``window`` (ms), without a server."""
+    """Compute the result of the series' query over ``window`` (ms) without a server."""
     time, value = recorded.time_ms, recorded.value
     if drawn.rate:
         value = (value - np.interp(time - window, time, value)) / window * 1e3
@@ -213,7 +212,7 @@ _COLUMNS = ("flow", "end_ns", "complete")
 
 
 def shown_us(run: Run) -> int:
-    """From the epoch. A run of which a flow has not completed is shown to the end of its plan."""
+    """The end of the shown part of a run, from the epoch; the end of the plan if a flow did not complete."""
     assert run.plan is not None
     plan = run.plan
     table = run.table("flow")
@@ -239,7 +238,7 @@ _MOST_NAMES = 3
 
 
 def goodput_words(runs: Sequence[Run]) -> str:
-    """One sentence for the caption of their curves."""
+    """One sentence for captions on how the goodput of these runs was computed."""
     counted = [_is_counted(run) for run in runs]
     others = [run.name for run, is_counted in zip(runs, counted, strict=True) if not is_counted and _is_drawn(run)]
     if not others:
@@ -256,7 +255,7 @@ def _is_drawn(run: Run) -> bool:
 
 
 def _is_counted(run: Run) -> bool:
-    """Whether the receivers of all flows that are shown counted segments."""
+    """Whether the receivers of all shown flows counted segments."""
     table = run.table("tcp_info")
     if table is None or run.plan is None:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where flows left their start-up and what it cost, in sentences."""
+"""Sentences on where flows left their start-up and what it cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from howdah.algorithm import ALGORITHMS
 from howdah.number import duration, listed, significant
 from howdah.report.completion import NOTHING_LOST
 from howdah.report.heldback import held, held_over
-from howdah.report.ratio import MOST_TOLD, Wording, against
+from howdah.report.ratio import MOST_NAMED, Wording, compare_with_first
 from howdah.report.repeated import (
     CAUSE,
     DIGITS,
@@ -40,7 +40,7 @@ _LONG_QUEUE_RTTS = 2
 
 
 def has_start(subject: Subject) -> bool:
-    """Whether anything is known of how the flow started: no group, and no run without a measure."""
+    """Whether there is a measure of how the flow started; never true for a group."""
     told = subject.of.has(EXIT, EXIT_PACKETS, LOST, GROWN) or EXIT_PACKETS in subject.of.absent
     return told and not subject.is_group
 
@@ -49,10 +49,10 @@ def has_exit(subject: Subject) -> bool:
     return subject.of.has(EXIT, EXIT_PACKETS)
 
 
-def startup(said: list[Subject]) -> list[str]:
-    """Of the first flow of each side and place."""
+def startup(subjects: list[Subject]) -> list[str]:
+    """The sentences on the first flow of each side and place."""
     first: dict[tuple[str, str], Subject] = {}
-    for each in said:
+    for each in subjects:
         first.setdefault((each.side, each.place), each)
     shown = list(first.values())
     if not shown:
@@ -65,7 +65,7 @@ def startup(said: list[Subject]) -> list[str]:
     elif len(shown) == 1:
         sentences = [_alone(shown[0])]
     else:
-        sentences = [_side_by_side(shown) if len(shown) <= MOST_TOLD else _extremes(shown)]
+        sentences = [_side_by_side(shown) if len(shown) <= MOST_NAMED else _extremes(shown)]
         sentences += _ratios(shown) if len(shown) == 2 else []
     if any(each.others for each in shown):
         name = shown[0].name
@@ -74,14 +74,14 @@ def startup(said: list[Subject]) -> list[str]:
 
 
 def _left(each: Subject) -> str:
-    """BBR has no slow start: it has a start-up."""
+    """The name of the phase that was left: BBR has a start-up, not a slow start."""
     causes = each.of.texts.get(CAUSE, {}).values()
     has_none = each.of.has(STARTUP_GAIN) or each.has_bbr or _BBR_DRAIN in causes
     return "start-up" if has_none else "slow start"
 
 
 def _exit(each: Subject, *, spread: bool = True) -> str:
-    """``1.15 BDP by ACK train``; empty where the flow has no exit. Where the path changes, by the BDP of the moment."""
+    """``1.15 BDP by ACK train``; empty if the flow has no exit. On a changing path, the BDP is that of the moment."""
     where = each.of.quantity(EXIT, spread=spread)
     if where and each.path.rate_changes:
         where += " of that moment"
@@ -95,7 +95,7 @@ def _exit(each: Subject, *, spread: bool = True) -> str:
 
 
 def _causes(each: Subject, name: str) -> str:
-    """``loss``; ``ACK train ×2, loss ×1`` where repetitions differ."""
+    """``loss``, or ``ACK train ×2, loss ×1`` if repetitions differ."""
     causes = list(each.of.texts.get(name, {}).values())
     if causes and name == CAUSE:
         causes += [_NONE_SEEN] * len(each.of.absent.get(name, {}))
@@ -104,8 +104,7 @@ def _causes(each: Subject, name: str) -> str:
 
 
 def _stay(each: Subject) -> str:
-    """What it did in place of an exit, no more than the data say: that a flow is still in slow start they do only
-    of an algorithm that ends it by setting ssthresh."""
+    """What a flow without an exit did, claiming no more than the data show."""
     grown = each.of.quantity(GROWN)
     if _is_in_it(each):
         return f"did not leave {_left(each)}"
@@ -117,8 +116,8 @@ def _stay(each: Subject) -> str:
 
 
 def _is_in_it(each: Subject) -> bool:
-    """Whether its data say that it was in its start-up to its end. Without a measure of that, an infinite ssthresh says
-    it of the algorithms that are known to end slow start by setting it."""
+    """Whether the flow was in its start-up to the end. Without a measure of that, an infinite ssthresh is taken as
+    proof only for algorithms known to end slow start by setting ssthresh."""
     if STARTUP_LEFT in each.of.numbers or STARTUP_LEFT in each.of.absent:
         return each.of.median(STARTUP_LEFT) == 0
     reason = next(iter(each.of.reasons(EXIT_PACKETS)), "")
@@ -134,7 +133,7 @@ def _unknown(each: Subject) -> str:
 
 
 def _lost(each: Subject, *, short: bool = False) -> str:
-    text = "nothing" if each.of.is_nothing(LOST) else each.of.quantity(LOST)
+    text = "nothing" if each.of.is_zero(LOST) else each.of.quantity(LOST)
     return text.replace(" packets", "").replace(" packet", "") if short else text
 
 
@@ -149,14 +148,14 @@ def _alone(each: Subject) -> str:
 
 
 def _why(each: Subject, mark: str) -> str:
-    """What held it back, behind all that it did: a clause between would make that the subject of the rest."""
+    """What held the flow back. It goes last, because a clause in the middle would become the subject of the rest."""
     why = held(each, left=bool(_exit(each)))
     return f"{mark}{why}" if why else ""
 
 
 def _bears_out(each: Subject) -> bool:
-    """Whether the flow moved at least half of what the path carries from the moment at which it reached 90 % of it: a
-    single good round trip proves nothing."""
+    """Whether the flow's goodput after it reached 90 % of the capacity is at least half of the capacity: a single good
+    round trip proves nothing."""
     reached = each.of.median(NINETY)
     if reached is None:
         return False
@@ -170,7 +169,7 @@ def _bears_out(each: Subject) -> bool:
 
 
 def _queue(each: Subject) -> str:
-    """A standing queue that is out of proportion, beside the praise."""
+    """A disproportionate standing queue, to qualify the good result before it."""
     peak = each.whole.median(QUEUE)
     if peak is None:
         return ""
@@ -178,12 +177,12 @@ def _queue(each: Subject) -> str:
     return f", with up to {duration(wait_us)} of queue" if wait_us > _LONG_QUEUE_RTTS * each.path.rtt_us else ""
 
 
-def _side_by_side(said: list[Subject]) -> str:
-    """The first clause in full, the others without what they would repeat."""
+def _side_by_side(subjects: list[Subject]) -> str:
+    """The first clause in full, the others without repetition."""
     clauses: list[str] = []
     left = ""
     lost = False
-    for each in said:
+    for each in subjects:
         clause = each.side
         exit_text = _exit(each)
         if exit_text:
@@ -201,77 +200,77 @@ def _side_by_side(said: list[Subject]) -> str:
     return f"{'; '.join(clauses)}."
 
 
-def _extremes(said: list[Subject]) -> str:
-    """Of many at one place: who left first and last, who retransmitted least and most."""
+def _extremes(subjects: list[Subject]) -> str:
+    """For many sides at one place: which left first and last, and which retransmitted least and most."""
     parts = []
-    with_exit = sorted((each for each in said if each.of.has(EXIT)), key=lambda each: each.of.median(EXIT) or 0)
+    with_exit = sorted((each for each in subjects if each.of.has(EXIT)), key=lambda each: each.of.median(EXIT) or 0)
     if with_exit:
         first, last = with_exit[0], with_exit[-1]
         parts.append(
             f"{first.side} left slow start earliest, at {_exit(first)}, and {last.side} latest, at {_exit(last)}"
         )
-    lost = sorted((each for each in said if each.of.has(LOST)), key=lambda each: each.of.median(LOST) or 0)
+    lost = sorted((each for each in subjects if each.of.has(LOST)), key=lambda each: each.of.median(LOST) or 0)
     if lost:
         parts.append(f"{lost[0].side} retransmitted least ({_lost(lost[0])}), {lost[-1].side} most, {_lost(lost[-1])}")
-    stayed = [each.side for each in said if not has_exit(each)]
+    stayed = [each.side for each in subjects if not has_exit(each)]
     if stayed:
         verb = "has" if len(stayed) == 1 else "have"
         parts.append(f"{listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} {verb} no exit")
     return f"{'; '.join(parts)}."
 
 
-def _ratios(said: list[Subject]) -> list[str]:
-    """The sides against the first: windows and retransmissions, or where no flow left, what they moved."""
-    window = EXIT if any(each.of.has(EXIT) for each in said) else EXIT_PACKETS
+def _ratios(subjects: list[Subject]) -> list[str]:
+    """Compare the sides with the first: windows and retransmissions, and if no flow left its start-up also goodput."""
+    window = EXIT if any(each.of.has(EXIT) for each in subjects) else EXIT_PACKETS
     wording = [Wording(window, *_LEFT), _AGAIN]
-    if not any(has_exit(each) for each in said):
+    if not any(has_exit(each) for each in subjects):
         wording.append(_RATE)
-    return against(said, *wording)
+    return compare_with_first(subjects, *wording)
 
 
-def _over_places(said: list[Subject]) -> list[str]:
-    """Over the sweep: sides within each place, then where some of them have no exit."""
-    count = len(places(said))
+def _over_places(subjects: list[Subject]) -> list[str]:
+    """Compare the sides at each place of the sweep, then say where some of them have no exit."""
+    count = len(places(subjects))
     without = []
-    for side in sides(said)[:MOST_TOLD]:
-        stayed = [each for each in said if each.side == side and not has_exit(each)]
+    for side in sides(subjects)[:MOST_NAMED]:
+        stayed = [each for each in subjects if each.side == side and not has_exit(each)]
         if stayed:
             number = "each" if len(stayed) == count else str(len(stayed))
             without.append(
                 f"{side} {_stay(stayed[0])} (at {number} of {count} sweep points, the first {stayed[0].place})"
             )
-    sentences = [*_ratios(said), *([f"{'; '.join(without)}."] if without else [])]
-    counted = [each.of for each in said if each.of.has(LOST)]
-    if counted and all(each.is_nothing(LOST) for each in counted):
+    sentences = [*_ratios(subjects), *([f"{'; '.join(without)}."] if without else [])]
+    counted = [each.of for each in subjects if each.of.has(LOST)]
+    if counted and all(each.is_zero(LOST) for each in counted):
         sentences.append(NOTHING_LOST)
     return sentences or [f"Over {count} sweep points nothing can be compared."]
 
 
-def _ranges(said: list[Subject]) -> str:
-    """One side over the sweep: the places where it left earliest and latest."""
-    first = said[0]
-    stayed = [each for each in said if not has_exit(each)]
-    left = _range(said, EXIT, f"left {_left(first)} at")
+def _ranges(subjects: list[Subject]) -> str:
+    """For one side over the sweep: the places where it left earliest and latest."""
+    first = subjects[0]
+    stayed = [each for each in subjects if not has_exit(each)]
+    left = _range(subjects, EXIT, f"left {_left(first)} at")
     parts = [left or _stay(first)]
     if stayed and left:
         parts[0] += f", has no exit at {len(stayed)} of them"
-    lost = _range(said, LOST, "retransmitted", placed=False)
+    lost = _range(subjects, LOST, "retransmitted", placed=False)
     if lost:
         parts.append(lost)
-    if not left and (rate := _range(said, GOODPUT, "moved")):
+    if not left and (rate := _range(subjects, GOODPUT, "moved")):
         parts.append(rate)
-    return f"Over {len(places(said))} sweep points {first.side} {listed(parts)}."
+    return f"Over {len(places(subjects))} sweep points {first.side} {listed(parts)}."
 
 
-def _range(said: list[Subject], name: str, verb: str, *, placed: bool = True) -> str:
+def _range(subjects: list[Subject], name: str, verb: str, *, placed: bool = True) -> str:
     """``left slow start at 0.6 BDP (round-trip time 20 ms) to 1.15 BDP (round-trip time 240 ms)``."""
-    known = sorted((each for each in said if each.of.has(name)), key=lambda each: each.of.median(name) or 0.0)
+    known = sorted((each for each in subjects if each.of.has(name)), key=lambda each: each.of.median(name) or 0.0)
     if not known:
         return ""
     low, high = (each.of.quantity(name, spread=False) for each in (known[0], known[-1]))
     if low == high:
-        where = f" ({known[0].place})" if placed and len(known) == 1 < len(said) else ""
-        return f"{verb} {'nothing' if all(each.of.is_nothing(name) for each in known) else low}{where}"
+        where = f" ({known[0].place})" if placed and len(known) == 1 < len(subjects) else ""
+        return f"{verb} {'nothing' if all(each.of.is_zero(name) for each in known) else low}{where}"
     if not placed:
         return f"{verb} {significant(known[0].of.median(name) or 0.0, DIGITS)} to {high}"
     return f"{verb} {low} ({known[0].place}) to {high} ({known[-1].place})"

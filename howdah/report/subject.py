@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sentences speak of: one flow or group of one side of the comparison at one place of the sweep.
+"""The subjects of sentences: one flow or group of one side of the comparison, at one place of the sweep.
 
-The *sides* are the variants. Where there is one alone they are the values of a swept field that changes what is done
-rather than where or with how much: a sysctl, an initial window, a receiver. Where several kernels or experiments have
-the same algorithms, the sides are these kernels or experiments, because each algorithm has its counterpart. The rest of
-the sweep point is the *place*: sides are compared within one place and nowhere else.
+The *sides* are normally the variants. If there is only one variant, the sides are the values of a swept field that
+changes the method rather than the path or the load: a sysctl, an initial window, a receiver. If several kernels or
+experiments have the same algorithms, they are the sides, because each algorithm has its counterpart. The rest of the
+sweep point is the *place*; sides are only compared at the same place.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _PATHS = "paths/"  # where the ready-made ones are
 
 @dataclass(frozen=True)
 class Subject:
-    """``of`` is what its runs say of the flow or group, ``whole`` of the run. ``others`` counts the measured flows and
-    groups that the same runs have beside it."""
+    """One flow or group of one side at one place. ``of`` has what its runs report for the flow or group, ``whole`` for
+    the run as a whole. ``others`` is the number of further measured flows and groups in the same runs."""
 
     side: str
     place: str
@@ -54,14 +54,14 @@ class Subject:
 
     @property
     def has_bbr(self) -> bool:
-        """Whether its start-up is BBR's, which has no slow start."""
+        """Whether its start-up is BBR's, which is not a slow start."""
         known = ALGORITHMS.get(self.algorithm)
         return known is not None and known.base == _BBR
 
 
-def subjects(table: Table) -> list[Subject]:
-    """Those of the runs that count, in the order of the table; without the runs that check the traffic generator,
-    unless there are no others."""
+def subjects_of(table: Table) -> list[Subject]:
+    """The subjects of the runs that count, in table order. Runs that check the traffic generator are left out unless
+    there are no others."""
     blocks = [block for _, of_point in table.points for block in of_point if block.count and block.rows]
     blocks = [block for block in blocks if CHECKING not in block.axes] or blocks
     swept = _swept(blocks)
@@ -73,7 +73,7 @@ def subjects(table: Table) -> list[Subject]:
 
 
 def _have_counterparts(blocks: list[Block]) -> bool:
-    """Whether several kernels or experiments have the same algorithms, and more than one."""
+    """Whether several kernels or experiments have the same algorithms, at least two."""
     of_home: dict[str, set[str]] = {}
     for block in blocks:
         of_home.setdefault(block.variant.home, set()).add(block.variant.algorithm)
@@ -82,7 +82,7 @@ def _have_counterparts(blocks: list[Block]) -> bool:
 
 
 def _swept(blocks: list[Block]) -> list[str]:
-    """The fields of which these have several values."""
+    """The fields with several values."""
     values: dict[str, set[str]] = {}
     for block in blocks:
         for name, value in block.axes.items():
@@ -122,21 +122,22 @@ def _of_block(block: Block, swept: list[str], contrast: str | None, by_home: boo
 
 
 def _side(block: Block, rows: list[TableRow]) -> str:
-    """The variant; where no flow has its algorithm, because each names its own, that of the first, which speaks."""
+    """The variant's label. If no flow has the variant's algorithm, because each flow names its own, the first flow's
+    algorithm."""
     named = [row.planned.algorithm for row in rows if row.planned is not None]
     return block.variant.label if not named or block.variant.algorithm in named else named[0]
 
 
 def _value(name: str, block: Block) -> str:
-    """``path.rtt=20 ms`` as a reader wants it: ``round-trip time 20 ms``."""
+    """A swept value as a reader expects it: ``path.rtt=20 ms`` becomes ``round-trip time 20 ms``."""
     value = str(block.axes.get(name, "")).removeprefix(_PATHS)
     return with_value(name, value) if value else f"no {field_name(name)}"
 
 
-def sides(said: list[Subject]) -> list[str]:
-    """In their order; the first is what the others are compared with."""
-    return list(dict.fromkeys(each.side for each in said))
+def sides(subjects: list[Subject]) -> list[str]:
+    """The sides in order; the others are compared with the first."""
+    return list(dict.fromkeys(each.side for each in subjects))
 
 
-def places(said: list[Subject]) -> list[str]:
-    return list(dict.fromkeys(each.place for each in said))
+def places(subjects: list[Subject]) -> list[str]:
+    return list(dict.fromkeys(each.place for each in subjects))

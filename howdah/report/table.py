@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result table: variants and their flows down, measures across, repetitions taken together; and what a reader must
-know of it, from plans and claims.
+"""The result table: variants and their flows as rows, measures as columns, repetitions combined; and cautions about it,
+from plans and claims.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FIRST = (DONE, DONE_MEDIAN)
 
 @dataclass(frozen=True)
 class MeasureColumn:
-    """A column. ``factor`` turns the measure into the unit shown."""
+    """A column. ``factor`` converts the measure to the unit shown."""
 
     name: str
     header: str
@@ -45,8 +45,8 @@ class MeasureColumn:
 
 @dataclass(frozen=True)
 class TableCell:
-    """Text of one cell, its interval and a note; ``rows`` is how many flow rows it spans. ``value`` and ``spread`` are
-    the numbers behind them, in the unit shown."""
+    """One cell: its text, interval and note; ``rows`` is the number of flow rows it spans. ``value`` and ``spread`` are
+    its numbers in the unit shown."""
 
     text: str
     interval: str = ""
@@ -60,7 +60,7 @@ class TableCell:
 class TableRow:
     """One flow or group of a variant. The first row of a variant carries the variant's cells.
 
-    ``planned`` is the flow, or one of the group, as its plan has it; ``of`` is what its runs say of it.
+    ``planned`` is the flow, or one of the group, from the plan; ``of`` has its values by repetition.
     """
 
     flow: str
@@ -71,9 +71,9 @@ class TableRow:
 
 @dataclass
 class Block:
-    """One variant at one sweep point. ``excluded`` lists (run, verdict, why) of the runs that enter no figure here.
+    """One variant at one sweep point. ``excluded`` lists (run, verdict, why) for the runs that do not count.
 
-    ``axes`` is the sweep point, ``path`` that of its runs, and ``whole`` what they say of a run as a whole.
+    ``axes`` is the sweep point, ``path`` the path there, and ``whole`` has the values of whole runs by repetition.
     """
 
     variant: Variant
@@ -88,8 +88,8 @@ class Block:
 
 @dataclass
 class Table:
-    """All results. ``points`` holds (sweep point, its blocks), ``models`` the simulators that made some of them, and
-    ``cautions`` what a reader must know of the comparison (caution.py)."""
+    """All results. ``points`` has (sweep point, its blocks), ``models`` the simulators that made some of them, and
+    ``cautions`` sentences that qualify the comparison (caution.py)."""
 
     measures: list[MeasureColumn]
     points: list[tuple[str, list[Block]]]
@@ -99,7 +99,7 @@ class Table:
 
     @property
     def spread_words(self) -> str:
-        """What stands below each median, in words; empty where no block has repetitions."""
+        """The meaning of the interval below each median, in words; empty if no block has repetitions."""
         counts = {block.count for _, blocks in self.points for block in blocks if block.count > 1}
         few = "least and largest" if any(count < FEW for count in counts) else ""
         many = "the 95 % interval of the median" if any(count >= FEW for count in counts) else ""
@@ -110,16 +110,16 @@ class Table:
 
     @property
     def left_out(self) -> list[tuple[str, str, str]]:
-        """Run, verdict and reason of everything that enters no figure of the table."""
+        """Run, verdict and reason of every run that does not count."""
         return [each for _, blocks in self.points for block in blocks for each in block.excluded]
 
 
 def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
-    Those marked ``table: hidden`` are left out; those marked ``instead`` are main ones where a flow has no exit, also
-    where there is a reason alone. Those marked ``notable`` whose values all are too small are left out. Where transfers
-    have a size, how long they take comes first.
+    ``table: hidden`` leaves a measure out. ``instead`` makes it a main measure if a flow has no exit, even with only a
+    reason for its absence. ``notable`` leaves it out if all its values are too small. If transfers have a size,
+    completion time comes first.
     """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
@@ -143,7 +143,7 @@ def columns(summaries: list[Summary]) -> list[MeasureColumn]:
 
 
 def _notable(summaries: list[Summary]) -> set[str]:
-    """Shares of more than 5 % of a flow's time, and anything else above 0, in one group at least."""
+    """The measures that exceed 5 % (shares of a flow's time) or 0 (all others) in at least one group."""
     known = known_metrics()
     return {
         name
@@ -201,7 +201,7 @@ def _why(run: Run) -> str:
 
 
 def _in_readable_units(measures: list[MeasureColumn], summaries: list[Summary]) -> list[MeasureColumn]:
-    """kB become MB where the values are large."""
+    """Show kB as MB if the values are large."""
     result = []
     for measure in measures:
         values = [
@@ -242,7 +242,7 @@ def _rows(
 
 
 def _order(name: str, flow: Flow) -> tuple[bool, bool, int]:
-    """Flows by their numbers, then groups; what is not measured comes last."""
+    """The sort key: flows by number, then groups; background traffic comes last."""
     return flow.role == BACKGROUND, not name.isdigit(), int(name) if name.isdigit() else 0
 
 
@@ -274,7 +274,7 @@ def _reasons(absent: list[str]) -> str:
 
 
 def number_cell(measure: MeasureColumn, statistic: Statistic, rows: int = 1) -> TableCell:
-    """A median with how far the repetitions lie apart, or with the reason why nothing is."""
+    """A median with its spread, or with the reason why it has none."""
     value = statistic.median * measure.factor
     spread = statistic.about_median
     if spread is None:
@@ -296,7 +296,7 @@ def cause_text(cause: str) -> str:
 
 
 def cautions(experiments: list[Experiment]) -> list[str]:
-    """What the algorithm changed besides, an initial window that nothing obeys, and claims whose metric no run has."""
+    """Side effects of the algorithm, an initial window without effect, and claims on a metric that no run has."""
     found = plan_cautions([run.plan for experiment in experiments for run in experiment.runs if run.plan])
     if not is_many(experiments):  # of many only some measures are read
         found += [sentence for experiment in experiments for sentence in _claims(experiment)]

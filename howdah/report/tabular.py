@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of texts as LaTeX (booktabs), Markdown, CSV or plain text with the same cells; the result table as one."""
+"""A table of texts as LaTeX (booktabs), Markdown, CSV or plain text with the same cells, and the result table."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ _TEX = {
 
 @dataclass(frozen=True)
 class Tabular:
-    """``columns`` are headings; every row has as many cells. A column that is empty throughout is not written.
-
-    One without a heading has the intervals of the column before it.
+    """``columns`` are headings; every row has as many cells. A column without a heading has the intervals of the column
+    before it. ``used`` leaves out empty columns.
     """
 
     title: str
@@ -47,23 +46,23 @@ class Tabular:
     rows: list[list[str]]
 
     def used(self) -> Tabular:
-        """Without columns that have no text."""
+        """The table without empty columns."""
         kept = [number for number in range(len(self.columns)) if any(row[number] for row in self.rows)]
         rows = [[row[number] for number in kept] for row in self.rows]
         return Tabular(self.title, [self.columns[number] for number in kept], rows)
 
     def named(self) -> list[str]:
-        """The headings, none of them empty: a column without one has the interval of that before it."""
+        """The headings, with a name for the interval columns that have none."""
         return [each or f"{before}, interval" for before, each in zip(["", *self.columns], self.columns, strict=False)]
 
     def is_number(self, column: int) -> bool:
-        """Whether the column is aligned to the right: all of its cells begin with a digit or a sign."""
+        """Whether the column is right-aligned: all of its cells begin with a digit or a sign."""
         cells = [row[column] for row in self.rows if row[column] not in ("", "—")]
         return bool(cells) and all(cell[0].isdigit() or cell[0] in "+-\u2212∞" for cell in cells)
 
 
 def latex(table: Tabular) -> str:
-    r"""For ``\usepackage{booktabs}``; the title is a comment."""
+    r"""LaTeX for ``\usepackage{booktabs}``; the title is a comment."""
     ends = "".join("r" if table.is_number(number) else "l" for number in range(len(table.columns)))
     body = [_tex_row(row) for row in table.rows]
     head = [f"% {table.title}", r"% needs \usepackage{booktabs}", rf"\begin{{tabular}}{{{ends}}}", r"\toprule"]
@@ -75,7 +74,7 @@ def _tex_row(cells: list[str]) -> str:
 
 
 def markdown(table: Tabular) -> str:
-    """A table of GitHub's Markdown below its title."""
+    """A GitHub Markdown table below its title."""
     dashes = ["---:" if table.is_number(number) else "---" for number in range(len(table.columns))]
     lines = [_bar(table.named()), _bar(dashes), *(_bar(row) for row in table.rows)]
     return "\n".join([f"**{table.title}**", "", *lines]) + "\n"
@@ -86,7 +85,7 @@ def _bar(cells: list[str]) -> str:
 
 
 def comma_separated(table: Tabular) -> str:
-    """CSV (RFC 4180, but with plain line ends); numbers have ASCII signs and no spaces in them."""
+    """CSV (RFC 4180, but with plain line ends); numbers have ASCII signs and no spaces."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(table.named())
@@ -95,10 +94,10 @@ def comma_separated(table: Tabular) -> str:
 
 
 def text(table: Tabular, width: int | None = None) -> str:
-    """Aligned, for a terminal: where it has fewer columns, those of the table follow in parts below each other.
+    """Aligned text for a terminal. If the terminal is too narrow, the columns follow in parts below each other.
 
-    The leading columns that are no numbers say what a row is. They are repeated in every part, or stand on a line of
-    their own above each row where they leave no room.
+    The leading columns without numbers identify a row. They are repeated in every part, or, if they leave no room,
+    stand on a line above each row.
     """
     lines = [[cell.translate(_SPACES) for cell in line] for line in (table.columns, *table.rows)]
     numbers = [number for number in range(len(table.columns)) if table.is_number(number)]
@@ -124,7 +123,7 @@ def text(table: Tabular, width: int | None = None) -> str:
 
 
 def _together(columns: list[str], first: int) -> list[list[int]]:
-    """The columns from ``first`` on; one without a heading belongs to that before it."""
+    """The columns from ``first`` on, grouped so that a column without a heading stays with the one before it."""
     found: list[list[int]] = []
     for number in range(first, len(columns)):
         if columns[number] or not found:
@@ -138,7 +137,7 @@ def _total(columns: list[int], widths: list[int]) -> int:
 
 
 def _parts(together: list[list[int]], widths: list[int], room: int) -> list[list[int]]:
-    """As many columns in each part as have room, at least those of one heading."""
+    """Distribute the groups of columns over parts that fit the room, at least one group in each."""
     parts: list[list[int]] = []
     for each in together:
         if not parts or _total([*parts[-1], *each], widths) > room:
@@ -156,7 +155,8 @@ FORMS: dict[str, Callable[[Tabular], str]] = {
 
 
 def result_table(results: Table, title: str, names: Sequence[str] = ()) -> Tabular:
-    """Of these measures, or of the main ones. Behind each with a spread there is a column of it. Raises HowdahError."""
+    """A table of the given measures, or of the main ones, each followed by a column for its spread. Raises HowdahError
+    for a measure without a value."""
     place = {measure.name: number for number, measure in enumerate(results.measures)}
     lacking = next((name for name in names if name not in place), None)
     if lacking is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates of pages, as all pages load them, and data of a page for its scripts."""
+"""Loading of page templates, and JSON data for a page's scripts."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 
 
 def templates_of(directory: Path) -> Environment:
-    """The templates in a directory: what they print is escaped, and a name that is not known is an error. A number and
-    its unit stay on one line."""
+    """A Jinja environment for the templates in a directory. Output is escaped, an unknown name is an error, and a
+    number stays on one line with its unit."""
     found = Environment(
         loader=FileSystemLoader(directory),
         autoescape=True,
@@ -56,14 +56,14 @@ class _Page(Template):
 
 
 def whole(page: str) -> str:
-    """A page with spaces that do not break within numbers with their units. Attributes, scripts and code stay as they
-    are."""
+    """Put non-breaking spaces between numbers and their units in a page's text. Leave attributes, scripts and code
+    unchanged."""
     return _PART.sub(lambda part: _WITHIN_NUMBER.sub("\u00a0", part[0]) if part["text"] else part[0], page)
 
 
 def framed(styles: Sequence[Path]) -> dict[str, Any]:
-    """What a page that stands alone has around its content: version, styles, and two scripts with the policy that lets
-    these alone run. ``theme`` runs before anything is shown; ``bind`` is for the end, and has boxes that scroll."""
+    """The frame of a standalone page: version, styles, two scripts, and the policy that permits only these scripts.
+    ``theme`` runs before anything is shown; ``bind`` belongs at the end and sets up scrolling boxes."""
     theme, scroll = ((REPORTS / "js" / name).read_text(encoding="utf-8") for name in ("theme.js", "scroll.js"))
     scripts = [Script(theme), Script(f"{scroll}\n{_BIND}")]
     return {
@@ -76,8 +76,8 @@ def framed(styles: Sequence[Path]) -> dict[str, Any]:
 
 
 class _Compiled(BytecodeCache):
-    """Compiled templates as entries of the cache: to compile those of a report is a twelfth of a command that has
-    nothing to run. Where the cache cannot be used, they are compiled."""
+    """Compiled templates in the cache: compiling those of a report takes a twelfth of the time of a command that runs
+    nothing. If the cache cannot be used, templates are compiled each time."""
 
     def load_bytecode(self, bucket: Bucket) -> None:
         with suppress(HowdahError, OSError):
@@ -95,14 +95,15 @@ def _write(bucket: Bucket, file: Path) -> None:
 
 
 def _key(bucket: Bucket) -> str:
-    """Of the place and text of a template, and of what compiles it."""
+    """The cache key: location and text of a template, and the versions of Jinja and Python."""
     return content_key(bucket.key, bucket.checksum, jinja2.__version__, sys.version)
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that may stand inside a script element: nothing in it can end the element or start a comment.
+    """JSON that is safe inside a script element: nothing in it can end the element or start a comment.
 
-    Dataclasses are objects with all their fields."""
+    Dataclasses become objects with all their fields.
+    """
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=vars)
     for character in ("<", ">", "&", "\u2028", "\u2029"):
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of experiments as data, in the units of metrics.json: what ``--json`` prints of them."""
+"""The results of experiments as data for ``--json``, in the units of metrics.json."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.table import swept
 from howdah.report.difference import PairedRow, difference_data
 from howdah.report.ending import results
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.source import Group, TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 from howdah.report.transfer import CompletionRow, completion_data
 
 
@@ -54,15 +54,15 @@ class ResultData(FilePart):
 
 
 def result_data(experiments: list[Experiment]) -> ResultData:
-    """Rows of the runs that count; those that do not are left out, and why."""
+    """The rows of the runs that count, and the excluded runs with their reasons."""
     shown = without_controls(experiments)
     source = TableSource()
     table = results(experiments, source)
     return ResultData(
         experiments=[experiment.name for experiment in experiments],
-        found=found(table),
+        found=findings(table),
         rows=[row for experiment in shown for row in _rows(experiment, source)],
-        differences=difference_data(subjects(table)),
+        differences=difference_data(subjects_of(table)),
         completion=completion_data(experiments),
         left_out=[
             LeftOut(run=run.name, verdict=run.verdict_name, why=_why(run))
@@ -110,7 +110,7 @@ def _rows(experiment: Experiment, source: TableSource) -> list[ResultRow]:
 
 
 def _flow(run: Run | None, flow: str) -> str | None:
-    """Its name, where it has one."""
+    """The name of the flow or group, or None for the whole run."""
     names = {str(each.id): each.name for each in run.plan.flows} if run and run.plan else {}
     return names.get(flow, flow) or None
 

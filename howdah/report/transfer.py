@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long transfers of each class of size took: percentiles with intervals, and how many times the ideal time."""
+"""Completion times of transfers by size class: percentiles with intervals, and slowdown over the ideal time."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -25,17 +27,18 @@ from howdah.report.plot.swept import place_words
 from howdah.report.tabular import Tabular
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
-MOST_OWN_CLASSES = 8  # where there are no more sizes, each is a class
+MOST_OWN_CLASSES = 8  # up to this many distinct sizes are a class each
 _TIME = "completion_time_s"
 _ALL = "all"
-EVERY_GROUP = "all groups"  # which no group can be called
+EVERY_GROUP = "all groups"  # no group can have this name
 _DIGITS = 3
 
 
 @dataclass
 class SizeClass:
-    """Transfers of one class of size of a group, of all repetitions that count. ``times_s`` are those of the completed
-    ones and ``slowdowns`` their times over the ideal ones, both in order of size; ``count`` has the others, too."""
+    """The transfers of one size class of a group, over all repetitions that count. ``times_s`` has the times of the
+    completed ones and ``slowdowns`` these over their ideal times, both sorted; ``count`` includes incomplete ones.
+    """
 
     experiment: str
     algorithm: str
@@ -49,6 +52,13 @@ class SizeClass:
     times_s: list[float] = field(default_factory=list)
     slowdowns: list[float] = field(default_factory=list)
 
+    def add(self, time_s: float | None, ideal_s: float | None) -> None:
+        """Count a transfer; ``time_s`` is None if it was not completed."""
+        self.count += 1
+        if time_s is not None:
+            self.times_s.append(time_s)
+            self.slowdowns += [] if ideal_s is None else [time_s / ideal_s]
+
     def times(self) -> dict[str, Quantile]:
         return {name: quantile(self.times_s, share) for name, share in SHARES.items()}
 
@@ -57,9 +67,9 @@ class SizeClass:
 
 
 def ideal_s(flow: Flow, path: Path, answer_bytes: int | None = None) -> float | None:
-    """The least time of a transfer: a round trip for the handshake, the delay to its receiver, and its frames at the
-    rate of the bottleneck; of an answer over an open connection, a round trip and its frames. None where there is no
-    one rate on its way, or that changes."""
+    """The least possible time of a transfer: a round trip for the handshake, the delay to its receiver, and its frames
+    at the bottleneck's rate; for an answer over an open connection, a round trip and its frames. None if its direction
+    has no single, constant rate."""
     reverse = flow.direction == "reverse"
     rate = path.reverse_rate_bits_per_second if reverse else path.rate_bits_per_second
     size_bytes = flow.size_bytes if answer_bytes is None else answer_bytes
@@ -72,59 +82,73 @@ def ideal_s(flow: Flow, path: Path, answer_bytes: int | None = None) -> float | 
 
 
 def size_classes(experiments: list[Experiment], limits_bytes: Sequence[int] = ()) -> list[SizeClass]:
-    """Of every algorithm at every point, those of each group and each single flow, and ``all`` where there are several.
-    Where there are several groups, also those of their connections together.
+    """The size classes of each group and single flow, for every algorithm at every point, with ``all`` if there are
+    several classes. If there are several groups, also the classes of all groups together.
 
-    ``limits_bytes`` are the sizes at which the next class begins. Without them up to eight sizes are a class each, and
-    more are put together by powers of ten. Points, algorithms and groups have the order of the runs.
+    ``limits_bytes`` are the sizes at which the next class begins. By default up to eight distinct sizes are a class
+    each, and more are grouped by powers of ten. Points, algorithms and groups are in the order of the runs.
     """
     runs = [run for each in without_controls(experiments) for run in each.runs if run.counts and run.plan is not None]
     sizes = sorted({size for run in runs for _flow, size, _time, _ideal in _transfers(run)})
-    bounds = {each: (each, each, size_words(each)) for each in sizes}
-    if limits_bytes:
-        bounds = {each: _between(sorted(limits_bytes), each, sizes[-1]) for each in sizes}
-    elif len(sizes) > MOST_OWN_CLASSES:
-        bounds = {each: _decade(each) for each in sizes}
-    found: dict[tuple[object, ...], SizeClass] = {}
+    bounds = _bounds(sizes, limits_bytes)
+    found: dict[_ClassKey, SizeClass] = {}
     for run in runs:
         transfers = list(_transfers(run))
-        of_groups = len({flow.group for flow, _size, _time, _ideal in transfers if flow.group is not None}) > 1
-        of_run = (run.experiment, run.point, run.algorithm, run.kernel)
+        several_groups = len({flow.group for flow, _size, _time, _ideal in transfers if flow.group is not None}) > 1
         for flow, size, time, ideal in transfers:
-            names = [flow.group or flow.name, *([EVERY_GROUP] if of_groups and flow.group is not None else [])]
-            for group, (least, most, words) in product(names, (bounds[size], (sizes[0], sizes[-1], _ALL))):
-                name = (*of_run, group, words == _ALL)
-                if (*name, least) not in found:
+            groups = [flow.group or flow.name, *([EVERY_GROUP] if several_groups and flow.group is not None else [])]
+            for group, (least, most, words) in product(groups, (bounds[size], (sizes[0], sizes[-1], _ALL))):
+                key = _ClassKey(run.experiment, run.point, run.algorithm, run.kernel, group, words == _ALL, least)
+                if key not in found:
                     about = (run.experiment, run.algorithm, run.kernel, swept(run.axes), group)
-                    found[*name, least] = SizeClass(*about, least, most, words)
-                one = found[*name, least]
-                one.count += 1
-                if time is not None:
-                    one.times_s.append(time)
-                    one.slowdowns += [] if ideal is None else [time / ideal]
-    several: dict[tuple[object, ...], int] = {}
-    for key in found:
-        several[key[:5]] = several.get(key[:5], 0) + 1
-    order = [{each: number for number, each in enumerate(dict.fromkeys(parts))} for parts in zip(*found, strict=True)]
-    keys = sorted(
-        found,
-        key=lambda key: (
-            *(order[part][key[part]] for part in range(4)),
-            key[4] == EVERY_GROUP,
-            order[4][key[4]],
-            *key[5:],
-        ),
-    )
-    kept = [found[key] for key in keys if found[key].words != _ALL or several[key[:5]] > 2]
+                    found[key] = SizeClass(*about, least, most, words)
+                found[key].add(time, ideal)
+    classes_of = Counter(key[:5] for key in found)
+    kept = [found[key] for key in _in_order(found) if not key.is_all or classes_of[key[:5]] > 2]
     for each in kept:
         each.times_s.sort()
         each.slowdowns.sort()
     return kept
 
 
+class _ClassKey(NamedTuple):
+    experiment: str
+    point: str
+    algorithm: str
+    kernel: str
+    group: str
+    is_all: bool
+    least_bytes: int
+
+
+def _bounds(sizes: list[int], limits_bytes: Sequence[int]) -> dict[int, tuple[int, int, str]]:
+    """The class of each size: its least and greatest size, and its name."""
+    if limits_bytes:
+        return {each: _between(sorted(limits_bytes), each, sizes[-1]) for each in sizes}
+    if len(sizes) > MOST_OWN_CLASSES:
+        return {each: _decade(each) for each in sizes}
+    return {each: (each, each, size_words(each)) for each in sizes}
+
+
+def _in_order(keys: Iterable[_ClassKey]) -> list[_ClassKey]:
+    """Sort by first appearance, with all groups together after single groups, and all sizes after single classes."""
+    keys = list(keys)
+    rank = [{value: number for number, value in enumerate(dict.fromkeys(part))} for part in zip(*keys, strict=True)]
+    return sorted(
+        keys,
+        key=lambda key: (
+            *(rank[part][key[part]] for part in range(4)),
+            key.group == EVERY_GROUP,
+            rank[4][key.group],
+            key.is_all,
+            key.least_bytes,
+        ),
+    )
+
+
 def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None]]:
-    """Measured flows of a fixed size, and each request of those that ask several times: size, time, None where it was
-    not completed, and ideal time."""
+    """Yield measured flows of a fixed size, and each request of flows with several requests: flow, size, time (None if
+    not completed) and ideal time."""
     assert run.plan is not None
     flows, path = {flow.id: flow for flow in run.plan.flows}, run.plan.path
     found = [(row.flow, row.value) for row in run.metrics if row.metric == _TIME and row.flow is not None]
@@ -143,7 +167,7 @@ def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None
 
 
 def _answers(run: Run, path: Path, asking: list[Flow]) -> Iterator[tuple[Flow, int, float | None, float | None]]:
-    """Each request of a closed loop, by its client's record; nothing where that was left out of a pack."""
+    """Yield each request of a closed loop from its client's record; nothing if a pack left that record out."""
     file = run.directory.raw / "agent.json"
     if not file.exists():
         return
@@ -176,7 +200,7 @@ def _between(limits_bytes: list[int], size_bytes: int, largest_bytes: int) -> tu
 
 
 class CompletionRow(FilePart):
-    """A percentile of the times of a class of size, in seconds; ``slowdown`` is a time over the ideal one."""
+    """A percentile of the times of a size class, in seconds; ``slowdown`` is a time over the ideal one."""
 
     experiment: str
     algorithm: str
@@ -224,8 +248,8 @@ def completion_data(experiments: list[Experiment]) -> list[CompletionRow]:
 
 
 def completion_table(experiments: list[Experiment], least: int = 1, limits_bytes: Sequence[int] = ()) -> Tabular:
-    """A row for each class of size with ``least`` completed transfers; percentiles in seconds with their intervals, and
-    two of the slowdown."""
+    """A row for each size class with at least ``least`` completed transfers: percentiles in seconds with intervals, and
+    two percentiles of the slowdown."""
     found = [each for each in size_classes(experiments, limits_bytes) if len(each.times_s) >= least]
     incomplete = any(len(each.times_s) < each.count for each in found)
     several = {name: len({getattr(each, name) for each in found}) > 1 for name in ("experiment", "kernel", "group")}

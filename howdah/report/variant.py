@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report compares: algorithms, and in a comparison also the kernels and experiments that differ. The same
+"""The variants that a report compares: algorithms, and in a comparison also the kernels and experiments that differ. An
 algorithm has the same colour and dashes in every report."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from howdah.record.result import Experiment, Run
 
 @dataclass(frozen=True)
 class Colour:
-    """``#rrggbb`` on the light and on the dark page, and the number of the dashes that go with it."""
+    """``#rrggbb`` for the light and for the dark page, and the index of the dash pattern used with it."""
 
     light: str
     dark: str
@@ -20,9 +20,9 @@ class Colour:
 
 
 def colours(variants: list[tuple[str, str]]) -> dict[str, Colour]:
-    """A colour for each variant, given as (key, algorithm).
+    """Choose a colour for each variant, given as (key, algorithm).
 
-    The first variant of an algorithm has the algorithm's colour; the next ones, and unknown algorithms, take the
+    The first variant of an algorithm gets the algorithm's colour; further variants and unknown algorithms take the
     spare colours in turn.
     """
     palette = data("palette.yaml")
@@ -43,7 +43,7 @@ def colours(variants: list[tuple[str, str]]) -> dict[str, Colour]:
 
 
 def dashes() -> list[list[int]]:
-    """Dash patterns: the first is solid."""
+    """The dash patterns; the first is solid."""
     found: list[list[int]] = data("palette.yaml")["dashes"]
     return found
 
@@ -53,8 +53,8 @@ _BETWEEN = " · "
 
 @dataclass(frozen=True)
 class Variant:
-    """One column of the comparison. ``label`` names what tells it from the others, ``home`` the kernel and the
-    experiment of it."""
+    """One side of the comparison. ``label`` distinguishes it from the others; ``home`` is its kernel and experiment
+    where those differ."""
 
     key: str
     label: str
@@ -64,7 +64,7 @@ class Variant:
 
 
 class Variants:
-    """The variants of some experiments, in the order in which their runs come."""
+    """The variants of some experiments, in the order of their runs."""
 
     def __init__(self, experiments: list[Experiment]) -> None:
         runs = [run for experiment in experiments for run in experiment.runs]
@@ -84,8 +84,12 @@ class Variants:
         ]
 
     def key(self, run: Run) -> str:
-        """The key and label of the variant a run belongs to."""
+        """The key, which is also the label, of a run's variant."""
         return self.of(run.algorithm, run.kernel, run.experiment)
+
+    def index(self, run: Run) -> int:
+        """The index of a run's variant."""
+        return [variant.key for variant in self.all].index(self.key(run))
 
     def of(self, algorithm: str, kernel: str, experiment: str) -> str:
         parts = [algorithm]

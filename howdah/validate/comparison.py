@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two engines say of one plan, measure by measure, and how far apart they may be: for people (text, Markdown) and
-for programs (JSON)."""
+"""Comparison of two engines on one plan, measure by measure, within tolerances: for people (text, Markdown) and for
+programs (JSON)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MetricTolerance:
     absolute: float = 0.0
 
     def agrees(self, first: Value, second: Value) -> bool:
-        """Values of both engines. Where one has none the other must have none; words must be the same."""
+        """Whether both engines' values agree. If one has no value, the other must have none; texts must be equal."""
         if first is None or second is None or isinstance(first, str) or isinstance(second, str):
             return first == second
         return abs(second - first) <= max(self.absolute, self.share * abs(first))
@@ -62,9 +62,9 @@ TOLERANCES = (
 
 @dataclass(frozen=True)
 class Side:
-    """One engine's run: ``verdict`` is ``failed`` where there are no results at all. ``measures``: flow, metric.
+    """One engine's run. ``verdict`` is ``failed`` if there are no results at all; ``measures`` are by flow and metric.
 
-    ``kernel`` is its version (``6.12.117``), empty where it is not known.
+    ``kernel`` is its version (``6.12.117``), empty if unknown.
     """
 
     engine: str
@@ -83,7 +83,7 @@ class ComparedSide(FilePart):
 
 
 class ComparedMeasure(FilePart):
-    """One measure of one flow on both engines; ``difference`` is the second less the first over the first."""
+    """One measure of one flow on both engines; ``difference`` is (second - first) / first."""
 
     metric: str
     flow: str
@@ -93,7 +93,7 @@ class ComparedMeasure(FilePart):
 
 
 class ComparedRun(FilePart):
-    """One run of the profile on both engines. ``problems`` is what makes a comparison meaningless."""
+    """One run of the profile on both engines. ``problems`` lists what makes a comparison meaningless."""
 
     run: str
     algorithm: str
@@ -105,13 +105,13 @@ class ComparedRun(FilePart):
 
 
 def measures_of(rows: Iterable[MetricRow]) -> dict[tuple[str, str], Value]:
-    """From the rows of metrics.json: what is compared, by flow and metric."""
+    """The compared measures from the rows of metrics.json, by flow and metric."""
     wanted = {tolerance.metric for tolerance in TOLERANCES}
     return {(str(row.flow), row.metric): row.value for row in rows if row.metric in wanted and row.flow is not None}
 
 
 def compare(name: str, algorithm: str, path: str, first: Side, second: Side) -> ComparedRun:
-    """Every measure of every flow. A run that is invalid, or two kernels that differ, is a problem of its own."""
+    """Compare every measure of every flow. A run that did not pass, and two different kernels, count as problems."""
     problems = [f"{side.engine}: {side.problem or side.verdict}" for side in (first, second) if side.verdict != "pass"]
     if first.kernel and second.kernel and first.kernel != second.kernel:
         problems.append(f"{first.engine} ran Linux {first.kernel}, {second.engine} {second.kernel}")
@@ -163,7 +163,7 @@ class Allowed(FilePart):
 
 
 class Validation(FilePart):
-    """The table of the validation (docs/validate.md). ``agrees`` is the answer."""
+    """The table of the validation (docs/validate.md). ``agrees`` is the overall result."""
 
     profile: str
     engines: list[str]
@@ -193,7 +193,7 @@ def agree(points: Sequence[ComparedRun]) -> bool:
 
 
 def rows(points: Sequence[ComparedRun]) -> list[tuple[str, ...]]:
-    """A head and a row for each measure; what repeats from one row to the next is left out."""
+    """A head and a row for each measure; values that repeat from one row to the next are left out."""
     first, second = (side.engine for side in points[0].sides)
     table = [tuple(title.format(first=first, second=second) for title in _HEAD)]
     shown: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ FAILED = "failed"
 
 @dataclass(frozen=True)
 class Candidate:
-    """One side of a validation: an engine, and the profile as that side runs it."""
+    """One side of a validation: an engine, and the profile for that side."""
 
     engine: str
     profile: Profile
@@ -269,9 +269,9 @@ def validate(
     again: bool = False,
     executor: Executor | None = None,
 ) -> list[ComparedRun]:
-    """Make what is missing of both sides and compare every run of the one with that of the other.
+    """Make the missing runs of both sides and compare each run of one with that of the other.
 
-    A run that fails makes its point a problem and stops no other. Raises HowdahError where nothing can be run, or the
+    A run that fails is a problem of its point and stops no other. Raises HowdahError if nothing can be run, or if the
     two profiles do not have the same points.
     """
     plans = [compile_plans(each.profile, engine=each.engine, kernel=kernel) for each in candidates]
@@ -329,6 +329,6 @@ def _side(engine: str, outcome: Outcome, run: Run | None) -> Side:
 
 
 def _kernel(kernel: KernelOrigin) -> str:
-    """The kernel's version. Debian's release names do not always say it, its package versions do."""
+    """The kernel's version. Debian's release names do not always include it; its package versions do."""
     said: list[str] = _VERSION.findall(kernel.source or "")
     return said[-1] if said else kernel.release or "unknown"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies runs: digests, everything computed again, signatures (docs/verify.md)."""
+"""Verify runs: digests, recomputed results, signatures (docs/verify.md)."""

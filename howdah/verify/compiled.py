@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the plans of an experiment are those of its profile, by this howdah's compiler; none missing and none extra.
+"""Check that the plans of an experiment are those that this version's compiler makes of its profile, none missing and
+none extra.
 
-The profile may be a stranger's: it is compiled only if that runs no code of its own.
+The profile may come from a stranger: it is compiled only if that runs no code of its own.
 """
 
 from __future__ import annotations
@@ -33,15 +34,14 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Compiled:
-    """The cells of a profile by the names of their runs, as one of the ways to read it gives them."""
+    """The cells of a profile by run name, for one way to read the profile."""
 
     profile: Profile
     cells: dict[str, Cell]
 
 
 def check_plans(path: Path, index: ExperimentIndex, report: Report) -> None:
-    """Compile the profile of an experiment again; what its runs' plans have otherwise, and which are missing or extra,
-    goes to the report."""
+    """Compile the profile of an experiment again, and report differing, missing and extra plans of its runs."""
     try:
         compiled = _compiled(path, index)
     except HowdahError as error:
@@ -70,7 +70,7 @@ def check_plans(path: Path, index: ExperimentIndex, report: Report) -> None:
             report.findings.append(Discrepancy("experiment.json", what, run.name, name))
         difference = _difference(said, compiled.cells[name], by_command)
         if difference is not None:
-            _tell(run, difference, report)
+            _report_difference(run, difference, report)
     report.claimed += by_command
     absent = [name for name in compiled.cells if name not in found]
     if absent:
@@ -79,7 +79,7 @@ def check_plans(path: Path, index: ExperimentIndex, report: Report) -> None:
 
 
 def check_plan(run: RunDirectory, report: Report) -> None:
-    """Check a single run: its plan against the profile of its experiment."""
+    """Check a single run's plan against the profile of its experiment."""
     home = run.path.parent
     index = None
     with suppress(HowdahError, OSError):
@@ -105,16 +105,17 @@ def check_plan(run: RunDirectory, report: Report) -> None:
     report.checked.append(f"its plan against {PROFILE} of the experiment")
     report.claimed += by_command
     if difference is not None:
-        _tell(run, difference, report)
+        _report_difference(run, difference, report)
 
 
 def _slug(directory_name: str) -> str:
-    """The name of a run without what tells it from runs of other plans."""
+    """A run's name without the suffix that distinguishes runs of different plans."""
     return directory_name.rpartition("-")[0] or directory_name
 
 
-def _tell(run: RunDirectory, difference: str, report: Report) -> None:
-    """A finding, if this very howdah made the plan; else it may be the compiler that has changed."""
+def _report_difference(run: RunDirectory, difference: str, report: Report) -> None:
+    """Report a difference as a finding if this very version made the plan; otherwise as a gap, because the compiler may
+    have changed."""
     made, now = record_or_empty(run).howdah, software()
     name = f"{run.name}/plan.json" if Path(report.path) != run.path else "plan.json"
     if made == now:
@@ -127,7 +128,8 @@ def _tell(run: RunDirectory, difference: str, report: Report) -> None:
 
 
 def _compiled(path: Path, index: ExperimentIndex) -> Compiled:
-    """The way to read the profile that gives the runs that are listed, or the first one. Raises HowdahError."""
+    """Read the profile in each possible way, and return the one that gives the listed runs, else the first. Raises
+    HowdahError."""
     listed = {_slug(cell.run) for cell in index.cells}
     number = len(index.cells) if index.total is None else index.total
     first: Compiled | None = None
@@ -153,14 +155,15 @@ def _compiled(path: Path, index: ExperimentIndex) -> Compiled:
 
 
 def _directories(path: Path, index: ExperimentIndex) -> list[Path]:
-    """Where the profile's relative paths start: where it lay when it was run, else where it lies."""
+    """Directories where the profile's relative paths may start: the original one, if it exists, then the present
+    one."""
     written = Path(index.profile.file)
     there = [(root / written).parent for root in (PROJECT, Path.cwd()) if (root / written).is_file()]
     return [*there[:1], path]
 
 
 def _check_harmless(profile: Profile) -> None:
-    """Raises ProfileError for a profile that would run code of its own."""
+    """Raise ProfileError for a profile that would run code of its own."""
     for point in profile.points[:1]:
         if point.scenario.topology.file is not None:
             raise ProfileError(
@@ -170,7 +173,7 @@ def _check_harmless(profile: Profile) -> None:
 
 
 def _difference(said: dict[str, Any], cell: Cell, by_command: dict[str, None]) -> str | None:
-    """The first difference of a plan from what its cell gives; None if they are equal."""
+    """The first difference between a plan and what its cell gives; None if they are equal."""
     try:
         made = json.loads(compile_plan(cell).to_json())
         given: dict[str, str | None] = {
@@ -190,7 +193,7 @@ def _difference(said: dict[str, Any], cell: Cell, by_command: dict[str, None]) -
 
 
 def differences(said: Any, made: Any, place: str = "") -> Iterator[str]:
-    """Each place at which two JSON values differ, with both values."""
+    """Every place at which two JSON values differ, with both values."""
     if isinstance(said, dict) and isinstance(made, dict):
         for name in dict.fromkeys([*made, *said]):
             below = f"{place}.{name}" if place else str(name)
@@ -211,7 +214,7 @@ def _short(value: Any) -> str:
 
 
 def _check_texts(path: Path, index: ExperimentIndex, profile: Profile, report: Report) -> None:
-    """What experiment.json says of its profile."""
+    """Compare what experiment.json says about its profile with the profile."""
     for name, value in (("description", profile.description), ("axes", profile.axes)):
         said = getattr(index, name) if name in index.model_fields_set else None
         if said is not None and said != value:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment has beside its runs: the list of them, the profile, the claims."""
+"""Verify the files beside an experiment's runs: their list, the profile, the claims."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from howdah.claim.claims import judged, judged_with
+from howdah.claim.claims import claims_profile, judged
 from howdah.errors import HowdahError
 from howdah.foreign import kind_of, read_foreign
 from howdah.record.claims import CLAIMS_NAME
@@ -27,7 +27,7 @@ _MOST_NAMED = 5
 
 
 def runs_below(path: Path) -> list[RunDirectory]:
-    """Every whole run in the directory of an experiment, listed or not; of the directory of a run, itself."""
+    """Every complete run in the directory of an experiment, listed or not; for the directory of a run, that run."""
     if (path / "plan.json").exists() or (path / "run.json").exists():
         return [RunDirectory(path)]
     files = sorted(path.glob("*/run.json"))
@@ -35,7 +35,7 @@ def runs_below(path: Path) -> list[RunDirectory]:
 
 
 def verify_experiment(path: Path) -> Report:
-    """The files beside the runs: they are derived from the profile and the runs, so each is made again and compared."""
+    """Recompute the files beside the runs, which derive from the profile and the runs, and compare them."""
     report = Report(str(path))
     try:
         index = read_index(path / "experiment.json")
@@ -53,7 +53,7 @@ def verify_experiment(path: Path) -> Report:
         return report
     _check_claims(path, report)
     _check_copies(path, cells, report)
-    _name_others(path, report)
+    _note_other_files(path, report)
     there = [name for name in _DERIVED if (path / name).exists()]
     if there:
         is_, them = ("is", "it") if len(there) == 1 else ("are", "them")
@@ -70,7 +70,7 @@ def _check_index(path: Path, cells: list[IndexedRun], report: Report) -> None:
             if cell.status != PENDING:
                 report.findings.append(Discrepancy("experiment.json", f"{cell.run} is {cell.status}, and is missing"))
             continue
-        for name, said, found in _cell(cell, run):
+        for name, said, found in _recorded_and_found(cell, run):
             if said != found:
                 what = f"{name} of {cell.run} is {said!r}, the run says {found!r}"
                 report.findings.append(Discrepancy("experiment.json", what, said, found))
@@ -80,7 +80,7 @@ def _check_index(path: Path, cells: list[IndexedRun], report: Report) -> None:
         report.notes.append(f"runs of other plans are here and are not listed: {', '.join(unlisted[:5])}")
 
 
-def _cell(cell: IndexedRun, run: RunDirectory) -> Iterator[tuple[str, Any, Any]]:
+def _recorded_and_found(cell: IndexedRun, run: RunDirectory) -> Iterator[tuple[str, Any, Any]]:
     yield "status", cell.status, read_record(run).status
     yield "verdict", cell.verdict, read_verdict(run).verdict if run.verdict.exists() else None
     if run.plan.exists():
@@ -101,7 +101,7 @@ def _check_profile(path: Path, index: ExperimentIndex, report: Report) -> None:
 
 
 def _check_copies(path: Path, cells: list[IndexedRun], report: Report) -> None:
-    """agent.json has times of the wall clock: no two runs have the same, unless one is a copy of the other."""
+    """Report copied runs: agent.json has wall-clock times, so two runs with equal files are copies."""
     first: dict[str, str] = {}
     for cell in cells:
         run = RunDirectory(path / cell.run)
@@ -111,8 +111,8 @@ def _check_copies(path: Path, cells: list[IndexedRun], report: Report) -> None:
             report.findings.append(Discrepancy(f"{run.name}/{_TIMED}", what))
 
 
-def _name_others(path: Path, report: Report) -> None:
-    """Files beside the runs that nobody reads or checks."""
+def _note_other_files(path: Path, report: Report) -> None:
+    """Note the files beside the runs that nothing reads or checks."""
     known = {*_BESIDE, *_DERIVED, DRAWN_NAME}
     others = [entry.name for entry in sorted(path.iterdir()) if entry.is_file() or kind_of(entry) == "a link"]
     others = [name for name in others if name not in known and not name.startswith(".")]
@@ -129,10 +129,10 @@ def _check_claims(path: Path, report: Report) -> None:
         return
     try:
         said = read_json(file)
-        if said.get("profile") is not None and judged_with(path) is None:
+        if said.get("profile") is not None and claims_profile(path) is None:
             report.gaps.append(f"{CLAIMS_NAME} has claims of {said['profile'].get('file')}, which is no longer there")
             return
-        found = again.plain() if (again := judged(path, judged_with(path))) else None
+        found = again.plain() if (again := judged(path, claims_profile(path))) else None
     except (HowdahError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         report.findings.append(Discrepancy(CLAIMS_NAME, f"the claims cannot be judged again: {error}"))
         return

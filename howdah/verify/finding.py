@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verification looked at and what it found."""
+"""What a verification checked and what it found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from howdah.foreign import is_too_dense, read_foreign
 
 
 def repeated_names(path: Path) -> list[str]:
-    """Each such name once; nothing of a file that cannot be read, which others tell."""
+    """Names that occur twice in one JSON object of a file, each once; empty if the file cannot be read, which other
+    checks report."""
     found: dict[str, None] = {}
 
     def take(pairs: list[tuple[str, Any]]) -> None:
@@ -41,7 +42,7 @@ UNCHECKED: State = "unchecked"
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """Something that is not what it should be. ``said`` is what the file says, ``found`` the recomputed value."""
+    """A difference. ``said`` is the value in the file, ``found`` the recomputed one."""
 
     file: str
     what: str
@@ -54,12 +55,11 @@ class Discrepancy:
 
 @dataclass
 class Report:
-    """Of one run, or of the files that an experiment has beside its runs.
+    """The report on one run, or on the files beside an experiment's runs.
 
-    ``checked`` says what was compared with what. ``notes`` is what a reader should know. ``gaps`` is what could not be
-    checked and should have been: with one of them nothing is *verified*. ``computed`` is False where the files were
-    compared with their digests alone: whoever changes both is not found out. ``claimed`` is what the files say and
-    nobody can check.
+    ``checked`` lists what was compared with what, and ``notes`` what a reader should know. ``gaps`` are missing checks:
+    with any of them, nothing is *verified*. ``computed`` is False if files were only compared with their digests, which
+    does not detect a file changed together with its digest. ``claimed`` are statements that nobody can check.
     """
 
     path: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies one run: its files against their digests, and its results against recomputed ones."""
+"""Verify one run: its files against their digests, and its results against recomputed ones."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from howdah.work.stage import read_plan
 
 Progress = Callable[[str, int, int], None]
 
-PREFIX = "howdah-verify-"  # of scratch directories, in one of which everything a command makes lies
+PREFIX = "howdah-verify-"  # prefix of scratch directories; a command makes everything in one of them
 
 
 def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | None = None) -> Report:
-    """Check one run; nothing in its directory is changed. ``compute`` False looks at the digests alone.
+    """Check one run without changing its directory. ``compute`` False checks only the digests.
 
-    Results are computed in a directory below ``place``, which the caller removes, whatever happens here.
+    Results are computed in a directory below ``place``, which the caller always removes.
     """
     report = Report(str(directory.path))
     try:
@@ -56,7 +56,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
     _check_digests(directory, record, report)
     _check_plan(directory, record, report)
     _check_provenance(directory, record, report)
-    _name_claims(record, report)
+    _report_unconfirmed(record, report)
     report.computed = compute
     if not compute:
         return report
@@ -64,7 +64,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
         report.computed = False
         return report
     _check_names(directory, report)
-    _check_given(directory, record, report)
+    _check_guest_plans(directory, record, report)
     if record.status != "finished":
         report.notes.append(f"the run is {record.status}: it has no results to compute")
         _check_failure(directory, record, report)
@@ -81,7 +81,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
 
 
 def _has_extensions(record: RunRecord, report: Report) -> bool:
-    """Whether what packages added to the run is here, and nothing else that adds to results; if not, gaps say so."""
+    """Whether the extensions that took part in the run are here, and no others that add results; report gaps."""
     took_part = {(each.kind, each.name): each for each in record.extensions}
     here = {(each.kind, each.name): each for kind in GROUPS for each in extensions(kind).values() if not each.is_own}
     gaps = []
@@ -108,9 +108,9 @@ def _check_digests(directory: RunDirectory, record: RunRecord, report: Report) -
 
 
 def _check_plan(directory: RunDirectory, record: RunRecord, report: Report) -> None:
-    """The plan that is read is the one the run was named by, and the one the guest was given."""
+    """Check that plan.json is the plan that names the run and that the guest received."""
     if not directory.plan.exists():
-        return  # its digest says so
+        return  # the check of digests reports it
     given = directory.share / "plan.json"
     try:
         text = read_foreign(directory.plan).decode()
@@ -125,7 +125,7 @@ def _check_plan(directory: RunDirectory, record: RunRecord, report: Report) -> N
 
 
 def _check_names(directory: RunDirectory, report: Report) -> None:
-    """That a file says everything once, and that tables/ has nothing but tables."""
+    """Check that no file repeats a name, and that tables/ contains only tables."""
     files = (directory.provenance, directory.plan, directory.metrics, directory.verdict, directory.raw / "agent.json")
     for file in files:
         for name in repeated_names(file):
@@ -136,8 +136,8 @@ def _check_names(directory: RunDirectory, report: Report) -> None:
             report.findings.append(Discrepancy(f"tables/{table.name}", "howdah makes no such table"))
 
 
-def _check_given(directory: RunDirectory, record: RunRecord, report: Report) -> None:
-    """That the plan of each guest is there, and that of its engine."""
+def _check_guest_plans(directory: RunDirectory, record: RunRecord, report: Report) -> None:
+    """Check that each guest's plan exists, and that the plan's traits are those of its engine."""
     try:
         plan = read_plan(directory)
         due = traits(plan.engine, real_time=plan.real_time is not None)
@@ -152,7 +152,7 @@ def _check_given(directory: RunDirectory, record: RunRecord, report: Report) -> 
         for name in [f"share/{part.name}/plan.json" for part in plan.parts] or ["share/plan.json"]:
             if not (directory.path / name).exists():
                 report.findings.append(Discrepancy(name, "it is missing: nothing says what the guest was given"))
-    if plan.traits != due:  # they decide what is judged, and how strictly
+    if plan.traits != due:  # traits decide what is judged, and how strictly
         report.findings.append(Discrepancy("plan.json", f"its traits are not those of the engine {plan.engine}"))
 
 
@@ -161,7 +161,7 @@ def _why(error: Exception) -> str:
 
 
 def _check_failure(directory: RunDirectory, record: RunRecord, report: Report) -> None:
-    """A run that failed has no measures, and its verdict gives the reason that run.json has."""
+    """Check that a failed run has no measures, and that its verdict gives the reason in run.json."""
     if record.status != "failed":
         report.gaps.append("the run has not ended")
         return
@@ -177,8 +177,8 @@ def _check_failure(directory: RunDirectory, record: RunRecord, report: Report) -
         report.findings.append(Discrepancy("verdict.json", "it is not that of the failure in run.json"))
 
 
-def _name_claims(record: RunRecord, report: Report) -> None:
-    """What run.json says and no file of the run shows."""
+def _report_unconfirmed(record: RunRecord, report: Report) -> None:
+    """Report the statements of run.json that no file of the run can confirm."""
     facts = {
         "kernel image": str(record.kernel.image_sha256)[:12],
         "source": record.kernel.source,
@@ -190,7 +190,7 @@ def _name_claims(record: RunRecord, report: Report) -> None:
 
 
 def _check_provenance(directory: RunDirectory, record: RunRecord, report: Report) -> None:
-    """What run.json says the run was made on, against what the guest said; and that its data are there or not."""
+    """Compare run.json with what the guest reported, and check whether data are there as it says."""
     if record.data_removed and directory.raw.is_dir():
         report.findings.append(Discrepancy("run.json", "it says that the data were removed, and raw/ is there"))
     agent = agent_or_empty(directory)
@@ -215,7 +215,7 @@ def _check_provenance(directory: RunDirectory, record: RunRecord, report: Report
 
 
 def _compute(directory: RunDirectory, record: RunRecord, report: Report, place: Path | None) -> None:
-    """Tables from raw/, and metrics and verdict from the tables as they lie there, each compared with what is said."""
+    """Recompute tables from raw/, and metrics and verdict from the existing tables, and compare each."""
     if record.analysis_sha256 != analysis_sha256():
         report.notes.append(
             "it was analysed by another version of howdah: what differs below may be the analysis. 'howdah report' "
@@ -241,19 +241,19 @@ def _compute(directory: RunDirectory, record: RunRecord, report: Report, place: 
 
 @contextmanager
 def _scratch(directory: RunDirectory, place: Path | None, *without: str) -> Iterator[RunDirectory]:
-    """A run directory of the same name in which everything but results (and ``without``) is the original's."""
+    """A copy of the run directory, under the same name, without results and without ``without``."""
     with scratch(PREFIX, place) as own:
         copy = RunDirectory(own / directory.name)
         copy.path.mkdir()
         made = {directory.metrics.name, directory.connections.name, directory.verdict.name, *without}
         for entry in directory.path.iterdir():
             if entry.name not in made:
-                _put(entry, copy.path / entry.name)
+                _link_or_copy(entry, copy.path / entry.name)
         yield copy
 
 
-def _put(entry: Path, target: Path) -> None:
-    """A directory by a link, a file as it is, and nothing of what is neither: the digests have named it."""
+def _link_or_copy(entry: Path, target: Path) -> None:
+    """Link a directory, copy a regular file, and skip anything else, which the check of digests has reported."""
     kind = kind_of(entry)
     if kind == "a directory":
         target.symlink_to(entry.resolve())
@@ -271,7 +271,8 @@ def _check_left_out(directory: RunDirectory, left_out: list[str], report: Report
 
 
 def _compare_tables(directory: RunDirectory, scratch: RunDirectory, report: Report, *, part: bool) -> None:
-    """``part``: a table of which raw/ has fewer rows than it, or none, may be of a file that was left out."""
+    """Compare the tables with those from raw/. With ``part``, files of raw/ were left out, so it may give fewer rows,
+    or none."""
     report.checked.append("tables against raw/" + (", as far as it is there" if part else ""))
     for name in TABLES:
         there = [each.table(name).exists() for each in (directory, scratch)]
@@ -338,7 +339,7 @@ def rerun_run(
     trust: bool = False,
     place: Path | None = None,
 ) -> None:
-    """Make the run again from its plan, in a place that does not stay, and add what came out otherwise."""
+    """Make the run again from its plan, in a temporary directory, and report the differences."""
     with scratch(PREFIX, place) as own:
         try:
             final = own / directory.name

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures of a run or an experiment: a list of the digests of all its files, signed with an ssh or a minisign key.
+"""Sign a run or an experiment: a list of the digests of all its files, signed with an ssh or a minisign key.
 
-The list, ``manifest.sha256``, is what ``sha256sum -c`` reads, and covers run.json too. The signature beside it is one
-of ``ssh-keygen -Y sign`` or of minisign, so both can be checked without howdah (docs/verify.md).
+The list, ``manifest.sha256``, has the format of ``sha256sum -c`` and includes run.json. The signature beside it is made
+by ``ssh-keygen -Y sign`` or by minisign, so both can be checked without howdah (docs/verify.md).
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ from howdah.record.directory import RunDirectory, read_object
 from howdah.verify.experiment import runs_below
 
 NAMESPACE = "howdah"
-_BESIDE = ("experiment.json", "profile.yaml", "claims.json")  # an experiment's own; reports are made from these
+_BESIDE = (
+    "experiment.json",
+    "profile.yaml",
+    "claims.json",
+)  # signed files beside the runs; reports derive from them
 _LIMIT_S = 60
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
 @dataclass(frozen=True)
 class Signed:
-    """``signer`` says whose signature it is, in words; ``vouched`` whether a list of signers, or a key that was given,
-    vouches for it. ``differing`` are the files that are not what was signed."""
+    """A checked signature. ``signer`` describes the signer; ``vouched`` says whether a list of signers, or a given key,
+    confirms it. ``differing`` are files that differ from what was signed."""
 
     signer: str
     vouched: bool
@@ -38,7 +42,7 @@ class Signed:
 
 
 def signed_files(path: Path) -> list[str]:
-    """Paths, relative to ``path``, of all that a signature covers, sorted."""
+    """Sorted paths, relative to ``path``, of all files that a signature covers."""
     found = [name for name in _BESIDE if (path / name).is_file()]
     for run in runs_below(path):
         found += [file.relative_to(path).as_posix() for file in _files(run)]
@@ -46,14 +50,14 @@ def signed_files(path: Path) -> list[str]:
 
 
 def _files(run: RunDirectory) -> list[Path]:
-    """Links and pipes among them too: nobody signs what such a one leads to, or takes it for what was signed."""
+    """The run's files, including links and pipes, which a signature must neither follow nor accept as signed."""
     own = {MANIFEST, SSH_SIGNATURE, MINISIGN}
     names = [name for name, _kind in files_below(run.path) if not name.startswith(".") and "/." not in name]
     return [run.path / name for name in names if name.rpartition("/")[2] not in own]
 
 
 def manifest(path: Path) -> str:
-    """One line a file, as ``sha256sum`` writes it. Raises HowdahError for a name that such a line cannot hold."""
+    """One line per file, in the format of ``sha256sum``. Raises HowdahError for a name that the format cannot hold."""
     lines = []
     for name in signed_files(path):
         if "\n" in name or "\\" in name:
@@ -65,10 +69,10 @@ def manifest(path: Path) -> str:
 
 
 def sign(path: Path, key: Path) -> Path:
-    """Write the list and its signature; the latter's path.
+    """Write the list and its signature; return the signature's path.
 
-    A key whose file begins as those of minisign do is used with minisign, any other with ``ssh-keygen``: a private key,
-    or a public one whose private key an agent holds. Raises HowdahError when the program is missing or refuses.
+    A key file that begins like minisign's is used with minisign, any other with ``ssh-keygen``: a private key, or a
+    public key whose private key an agent holds. Raises HowdahError if the program is missing or refuses.
     """
     require_key(key)
     text = manifest(path)
@@ -76,7 +80,7 @@ def sign(path: Path, key: Path) -> Path:
     minisign = key.read_bytes().startswith(b"untrusted comment:")
     signature = path / (MINISIGN if minisign else SSH_SIGNATURE)
     for old in (path / MINISIGN, path / SSH_SIGNATURE):
-        old.unlink(missing_ok=True)  # of another list: killed here, there is none
+        old.unlink(missing_ok=True)  # made for an older list; after a kill here there is no signature
     target.write_text(text, encoding="utf-8")
     if minisign:
         command = [_program("minisign"), "-S", "-s", str(key), "-m", str(target), "-x", str(signature)]
@@ -91,17 +95,16 @@ def require_key(key: Path) -> None:
 
 
 def sign_file(file: Path, key: Path) -> Path:
-    """Sign a file with an ssh key and write the signature next to it. Raises HowdahError."""
+    """Sign a file with an ssh key and write the signature beside it. Raises HowdahError."""
     require_key(key)
     _run([_program("ssh-keygen"), "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(file)], asks=True)
     return file.with_name(f"{file.name}.sig")
 
 
 def check_signature(path: Path, allowed_signers: Path | None = None, public_key: Path | None = None) -> Signed:
-    """Whose signature it is, and which files are no longer what was signed.
+    """Check the signature and return the signer and the files that differ from what was signed.
 
-    Raises HowdahError where nothing is signed, and where the signature is not one of this list or not by an allowed
-    signer.
+    Raises HowdahError if nothing is signed, or the signature is not one of this list or not by an allowed signer.
     """
     target = path / MANIFEST
     if not target.exists():
@@ -120,8 +123,8 @@ def check_signature(path: Path, allowed_signers: Path | None = None, public_key:
 
 
 def ssh_signer(text: bytes, signature: Path, allowed_signers: Path | None) -> tuple[str, bool]:
-    """Who signed a text, in words, and whether the list vouches for it. Raises HowdahError for a signature of another
-    text, and for one by somebody that is not in the list."""
+    """The signer of a text, in words, and whether the list confirms it. Raises HowdahError for a signature of another
+    text, or by a signer who is not in the list."""
     program = _program("ssh-keygen")
     if allowed_signers is None:
         said = _run([program, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)], text)
@@ -132,7 +135,7 @@ def ssh_signer(text: bytes, signature: Path, allowed_signers: Path | None) -> tu
     try:
         principals = _run(command, text)
     except HowdahError as error:
-        signer, _vouched = ssh_signer(text, signature, None)  # or it is a signature of something else
+        signer, _vouched = ssh_signer(text, signature, None)  # raises if the signature is of another text
         raise HowdahError(
             f"nobody in this list has signed it: {signer}",
             where=str(allowed_signers),
@@ -157,7 +160,7 @@ def _check_minisign(path: Path, public_key: Path | None) -> tuple[str, bool]:
 
 
 def _differing(path: Path, text: str) -> list[str]:
-    """Files that have changed, are gone, or were added since the list was signed."""
+    """Files that were changed, removed or added since the list was signed."""
     known = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
@@ -180,7 +183,7 @@ def _program(name: str) -> str:
 
 
 def _run(command: list[str], text: bytes | None = None, *, asks: bool = False) -> str:
-    """Run a program and return what it said; one that ``asks`` for a passphrase has the terminal, and time."""
+    """Run a program and return its output. If it ``asks`` for a passphrase, it has the terminal and no time limit."""
     errors = None if asks else subprocess.PIPE
     limit = None if asks else _LIMIT_S
     done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=errors, check=False, timeout=limit)

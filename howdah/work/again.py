@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats a finished run from its own plan and lists what differs."""
+"""Repeat a finished run from its own plan and list what differs."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,22 +20,24 @@ from howdah.record.connections import read_connections
 from howdah.record.digest import has_data
 from howdah.record.directory import PARTIAL, RunDirectory, read_object
 from howdah.record.provenance import first_record
-from howdah.record.run import KernelOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
+from howdah.record.run import KernelOrigin, ModuleOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
 from howdah.record.table import equal
 from howdah.record.verdict import Verdict, read_verdict
+from howdah.scratch import held
 from howdah.work.stage import execute, outdated, read_plan, refresh
 from howdah.work.trust import check_trust, signed
 
 Progress = Callable[[str, int, int], None]
-# What a run was made on, in run.json. Tables that differ while one of these has changed need no other explanation.
-MADE_ON = ("kernel", "guest_tree", "modules", "howdah")
-Rows = dict[str, dict[str, Any]]  # of measures or of checks, by what they are called
+# Fields of run.json with what a run was made on. A change of one of them explains tables that differ.
+_MODULES = "modules"
+MADE_ON = ("kernel", "guest_tree", _MODULES, "howdah")
+Rows = dict[str, dict[str, Any]]  # measures or checks by name
 METRICS, VERDICT = "metrics.json", "verdict.json"
 
 
 @dataclass(frozen=True)
 class FileDifference:
-    """A value in ``file`` that differs: ``what`` names it, ``said`` is the old value and ``found`` the new one."""
+    """One value of ``file`` that differs. ``what`` names it, ``said`` is the old value, ``found`` the new one."""
 
     file: str
     what: str
@@ -48,9 +50,8 @@ class FileDifference:
 
 @dataclass(frozen=True)
 class Again:
-    """A repeated run. ``differences`` has the first one of the tables, and all of the measures and the verdict.
-
-    ``changed`` maps what the run was made on to how it was then and is now.
+    """A repeated run. ``differences`` has the first difference of the tables, and all differences of measures and
+    verdict. ``changed`` maps each part that the run was made on, such as the kernel, to its old and new value.
     """
 
     directory: RunDirectory
@@ -64,9 +65,18 @@ class Again:
         return not self.differences
 
     def changes_text(self) -> list[str]:
-        """One line for each changed thing that the run depends on."""
-        shown = [(name, _short(name, before), _short(name, now)) for name, (before, now) in self.changed.items()]
-        return [f"{name}: {before}, now {now}" for name, before, now in shown]
+        """Return a line for each part in ``changed``, with one for each module."""
+        shown = [
+            (name, *(_short(name, each) for each in both)) for name, both in self.changed.items() if name != _MODULES
+        ]
+        shown += [(f"module {name}", *map(_module, both)) for name, both in self._modules()]
+        return [f"{name}: {before}, now {now}" for name, before, now in shown if before != now]
+
+    def _modules(self) -> Iterator[tuple[str, tuple[ModuleOrigin | None, ModuleOrigin | None]]]:
+        none: dict[str, ModuleOrigin] = {}
+        before, now = (each or none for each in self.changed.get(_MODULES, [none, none]))
+        for name in sorted({*before, *now}):
+            yield name, (before.get(name), now.get(name))
 
 
 def make_again(
@@ -78,13 +88,14 @@ def make_again(
     up_to_date: bool = True,
     trust: bool = False,
 ) -> Again:
-    """Make the run of ``original`` again in the new directory ``final`` and compare.
+    """Repeat the run ``original`` in the new directory ``final`` and compare the two.
 
-    Recomputes first what another analysis made of the original; without ``up_to_date`` it compares the results as they
-    are, and changes nothing in its directory. With ``trust`` the user allows what a stranger's plan names.
+    If another version of the analysis made the original's results, they are recomputed first, unless ``up_to_date`` is
+    false: then nothing in the original's directory changes. With ``trust`` the user permits the code that a stranger's
+    plan names.
 
-    Raises UntrustedError where the user did not allow that, and HowdahError where nothing can be compared: the run did
-    not finish, or another version analysed it and its data were not kept.
+    Raise UntrustedError without that permission, and HowdahError where nothing can be compared: the run did not finish,
+    or another version analysed it and its data were not kept.
     """
     plan = read_plan(original)
     record = read_record(original)
@@ -99,21 +110,23 @@ def make_again(
     plan_json = read_foreign(original.plan).decode()
     is_strangers = check_trust(plan, plan_json, record, trust=trust)
     partial = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
-    partial.raw.mkdir(parents=True)
-    partial.share.mkdir()
-    partial.plan.write_text(plan_json, encoding="utf-8")
-    made = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
-    write_record(partial, made if is_strangers else signed(made, plan, plan_json))
+    partial.path.mkdir(parents=True)  # fails where another container's process has this number, whose run stays
     try:
-        bring_programs(original, partial, plan)
-        if up_to_date:
-            refresh(original)  # the same analysis on both sides, or the comparison would compare our code
-        engine = find_engine(plan.engine)
-        with building_for_a_stranger(is_stranger=is_strangers):
-            engine.prepare([plan], build)
-            verdict = execute(partial, progress, engine=engine)
-        found = differences(original, partial, plan)
-        partial.path.rename(final)
+        with held(partial.path):
+            partial.raw.mkdir()
+            partial.share.mkdir()
+            partial.plan.write_text(plan_json, encoding="utf-8")
+            made = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
+            write_record(partial, made if is_strangers else signed(made, plan, plan_json))
+            bring_programs(original, partial, plan)
+            if up_to_date:
+                refresh(original)  # analyse both with the same code: compare runs, not analyses
+            engine = find_engine(plan.engine)
+            with building_for_a_stranger(is_stranger=is_strangers):
+                engine.prepare([plan], build)
+                verdict = execute(partial, progress, engine=engine)
+            found = differences(original, partial, plan)
+            partial.path.rename(final)
     except BaseException:
         shutil.rmtree(partial.path, ignore_errors=True)
         raise
@@ -121,7 +134,7 @@ def make_again(
     changed = {
         name: [_said(record, name), _said(again, name)]
         for name in MADE_ON
-        if _made_on(record, name) != _made_on(again, name)
+        if _made_on(record, name, again) != _made_on(again, name, record)
     }
     fixed = [each.confinement is None or each.confinement.addresses_fixed for each in (record, again)]
     if found and not all(fixed):
@@ -130,7 +143,7 @@ def make_again(
 
 
 def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list[FileDifference]:
-    """The first difference of the tables, where the original has them, then those of measures and verdict."""
+    """Return the first difference of the tables, if the original has them, and all of the measures and the verdict."""
     found = []
     if has_data(original) and (first := equal(original, again)):
         found.append(FileDifference(f"tables/{first.table}.parquet", str(first)))
@@ -144,8 +157,8 @@ def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list
 
 
 def connection_differences(before: RunDirectory, after: RunDirectory) -> list[FileDifference]:
-    """The first measure of a connection of a group that differs; none where metrics.json has another digest of them
-    than their file, which it names instead."""
+    """Return the first measure of a group's connections that differs. If the digest in metrics.json is not that of the
+    file of these measures, return that instead."""
     file = before.connections.name
     found = [read_connections(each) for each in (before, after)]
     for each, rows in zip((before, after), found, strict=True):
@@ -162,20 +175,20 @@ def connection_differences(before: RunDirectory, after: RunDirectory) -> list[Fi
 
 
 def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:
-    """The measures of a run, without processor time where computing takes no simulated time: it is the machine's
-    own."""
+    """Return the measures of a run. In virtual time that computing does not advance, leave out processor times: they
+    are a property of the machine."""
     rows: list[dict[str, Any]] = read_object(run.metrics).get("rows", [])
     of_the_machine = plan.traits.exact_uptime
     return [row for row in rows if not (of_the_machine and str(row["metric"]).startswith("cpu_"))]
 
 
 def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[FileDifference]:
-    """Every measure whose values differ, or that only one of the two runs has."""
+    """Return every measure whose value differs or that only one of the runs has."""
     return _row_differences(METRICS, _named(before), _named(after), "value")
 
 
 def _row_differences(file: str, left: Rows, right: Rows, *first: str) -> list[FileDifference]:
-    """Rows that differ, by their names; ``first`` are the fields that come before all others."""
+    """Return the rows that differ, comparing the fields ``first`` before all others."""
     found = []
     for name in dict.fromkeys([*left, *right]):
         one, other = left.get(name), right.get(name)
@@ -193,7 +206,7 @@ def _between(file: str, what: str, said: Any, found: Any) -> FileDifference:
 
 
 def _named(rows: list[dict[str, Any]]) -> Rows:
-    """Rows by their readable names; a number distinguishes rows of the same name."""
+    """Map readable, unique names to rows; rows of the same name get a number."""
     found: Rows = {}
     for row in rows:
         name = f"{row['metric']} of flow {row['flow']}" if row["flow"] is not None else str(row["metric"])
@@ -208,7 +221,7 @@ def _named(rows: list[dict[str, Any]]) -> Rows:
 
 
 def verdict_differences(before: Verdict, after: Verdict) -> list[FileDifference]:
-    """The verdict, if it differs, and every check whose outcome differs."""
+    """Return a difference of the verdict, and every check whose outcome differs."""
     found = []
     if before.verdict != after.verdict:
         found.append(_between(VERDICT, "verdict", before.verdict, after.verdict))
@@ -219,19 +232,26 @@ def verdict_differences(before: Verdict, after: Verdict) -> list[FileDifference]
 
 
 def _said(record: RunRecord, name: str) -> Any:
-    """As run.json has it; None where it does not."""
+    """Return a field as run.json has it; None if it is missing."""
     return getattr(record, name) if name in record.model_fields_set else None
 
 
-def _made_on(record: RunRecord, name: str) -> Any:
-    """The values that show a change: a module's ``srcversion``, but not the place of its source."""
-    if name != "modules":
+def _made_on(record: RunRecord, name: str, other: RunRecord) -> Any:
+    """Return the part of a field that shows a change: for modules the digests that ``other`` has, too, without the path
+    of the source."""
+    if name != _MODULES:
         return _said(record, name)
-    return {module: about.model_copy(update={"source": None}) for module, about in record.modules.items()}
+    found = {}
+    for module, about in record.modules.items():
+        less: dict[str, None] = {"source": None}
+        if module in other.modules and other.modules[module].sha256 is None:  # of an earlier release
+            less["sha256"] = None
+        found[module] = about.model_copy(update=less)
+    return found
 
 
 def _short(name: str, value: Any) -> str:
-    """A short text that distinguishes two versions of it."""
+    """Return a short text that distinguishes two values of a field."""
     if name == "addresses":
         return (
             "the same in every run" if value else "random, because this container forbids personality(2) and prctl(2)"
@@ -246,4 +266,11 @@ def _short(name: str, value: Any) -> str:
         case Software():
             modified = ", modified" if value.modified else ""
             return f"{value.version} ({str(value.revision)[:12]}{modified})"
-    return ", ".join(f"{module} {each.srcversion}" for module, each in sorted(value.items())) or "none"
+    return str(value)
+
+
+def _module(about: ModuleOrigin | None) -> str:
+    if about is None:
+        return "none"
+    values = ", ".join(f"{name}={value}" for name, value in sorted((about.parameters or {}).items()))
+    return f"{about.srcversion or 'without srcversion'} (file {str(about.sha256)[:12]}{values and f'; {values}'})"

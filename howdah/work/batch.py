@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes many runs in a fixed order. An interruption leaves only finished runs, which a repeated command finds."""
+"""Make many runs in a fixed order. An interruption leaves only finished runs; the repeated command uses them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Listener = Callable[[list[Work], list[Outcome], Rest], None]
 
 
 def run_queue(queue: RunQueue, place: Executor, listen: Listener, *, keep_going: bool = False) -> list[Outcome]:
-    """Make all jobs of a queue at a place; return the outcomes that the queue keeps.
+    """Make all jobs of a queue with the executor ``place``. Return the outcomes that the queue keeps.
 
-    A failed run ends the batch once the runs in progress are done; with ``keep_going`` only a full disk does. On
-    KeyboardInterrupt (or any error here) the workers and their guests are killed and their partial directories removed;
+    After a failed run no further run starts; with ``keep_going`` only a full disk has that effect. On
+    KeyboardInterrupt, or any error here, the workers and their guests are killed and partial directories removed;
     finished runs stay.
     """
     outcomes = queue.settle([])
@@ -60,7 +60,7 @@ def run_queue(queue: RunQueue, place: Executor, listen: Listener, *, keep_going:
             outcomes = queue.settle(outcomes)
     except BaseException:
         place.kill()
-        for path in queue.paths:  # also of a run that was only just being begun
+        for path in queue.paths:  # including that of a run that was just starting
             for partial in path.glob(f"{PARTIAL}*-{os.getpid()}"):
                 shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -70,7 +70,7 @@ def run_queue(queue: RunQueue, place: Executor, listen: Listener, *, keep_going:
 
 
 def _meets_every_run(outcome: Outcome, keep_going: bool) -> bool:
-    """Whether every other run would fail by this error (no space, no engine), so that none should start."""
+    """Return whether an outcome's error would fail every other run (no space, no engine), so that none should start."""
     if outcome.error is None:
         return False
     free = free_bytes(outcome.job.experiment)
@@ -81,13 +81,14 @@ Kind = Literal["build", "begin", "start", "progress", "run", "say", "end"]
 
 
 class RunEvent(TypedDict):
-    """Events come in the order in which they happen. One more, or a field more, changes nothing for a reader that
-    passes over what it does not know.
+    """Events are printed in the order in which they happen. New events and new fields may be added; readers ignore
+    those that they do not know.
 
-    ``build``: a step (``what``, ``done`` of ``total``, which is 0 while it is not known). ``begin``: ``experiment``
-    and how many ``runs`` it has. ``start`` and ``progress`` of a ``run``: its ``phase``, and the simulated seconds done
-    and in all. ``run``: it has ended, with a ``verdict`` or an ``error``. ``say``: a sentence for a person. ``end``:
-    the ``exit_code`` of the command, and the ``report``."""
+    ``build``: a step (``what``, ``done`` of ``total``, which is 0 while unknown). ``begin``: the ``experiment`` and its
+    number of ``runs``. ``start`` and ``progress`` of a ``run``: its ``phase``, and the simulated seconds done and in
+    total. ``run``: it has ended, with a ``verdict`` or an ``error``. ``say``: a sentence for a person. ``end``: the
+    ``exit_code`` of the command, and the ``report``.
+    """
 
     event: Kind
     what: NotRequired[str]
@@ -108,7 +109,7 @@ class RunEvent(TypedDict):
 
 
 class Events:
-    """Listens to builds and batches, and hands on each event."""
+    """A listener to builds and batches that passes on each event."""
 
     def __init__(self, tell: Callable[[RunEvent], None]) -> None:
         self.tell = tell
@@ -125,7 +126,7 @@ class Events:
             self.tell({"event": "build", "what": what, "done": done, "total": total})
 
     def batch(self, active: list[Work], outcomes: list[Outcome], rest: Rest) -> None:
-        """``outcomes`` grows at its end; those that ``rest`` counts are no longer in it."""
+        """Report progress. ``outcomes`` grows at its end; those that ``rest.past`` counts have been removed."""
         for outcome in outcomes[max(self._ended - rest.past.count, 0) :]:
             self._end(outcome)
         self._ended = rest.past.count + len(outcomes)

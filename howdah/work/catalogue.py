@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shipped profiles in groups, each with the number of its runs and what they are expected to cost.
+"""The shipped profiles in groups, each with its number of runs and their expected cost.
 
-Expanding every sweep takes many seconds, so ``profiles/index.json`` keeps what was found, with a digest of each file; a
-profile that has changed since is read again. ``python -m howdah.work.catalogue [--check]`` writes the index.
+Expanding every sweep takes many seconds, so ``profiles/index.json`` caches the result with a digest of each file. A
+profile that has changed since is expanded again. ``python -m howdah.work.catalogue [--check]`` writes the index.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from howdah.record.provenance import sha256_text
 from howdah.work.cost import expected_core_s
 
 INDEX = PROFILES / "index.json"
-# Title, members (a profile, or a beginning that ends with / or -), and what they are for. The first that fits counts.
+# Title, members (a profile, or a prefix that ends with / or -), and purpose. The first group that matches is used.
 GROUPS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "start here",
@@ -49,7 +49,7 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class ShippedProfile:
-    """A shipped profile. ``file`` is below profiles/; ``core_s`` is of one core, rounded to two digits."""
+    """A shipped profile. ``file`` is below profiles/; ``core_s`` is the time on one core, rounded to two digits."""
 
     profile: str
     file: str
@@ -67,13 +67,13 @@ class ShippedProfile:
 
 
 def shipped_profiles() -> dict[str, Path]:
-    """The shipped profiles by name; ``hystart-fig1`` is the name of ``profiles/atlas/hystart-fig1.yaml``."""
-    # A suite is a list of profiles, not a profile.
+    """Map names to shipped profiles; ``hystart-fig1`` is the name of ``profiles/atlas/hystart-fig1.yaml``."""
+    # suites/ has lists of profiles.
     return {file.stem: file for file in sorted(PROFILES.rglob("*.yaml")) if file.parent.name != "suites"}
 
 
 def expected_s(core_s: float) -> str:
-    """Seconds of a core as words: ``2 min``."""
+    """Return core seconds in words: ``2 min``."""
     for unit, length, limit in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 48)):
         if core_s / length < limit:
             return f"{max(round(core_s / length), 1)} {unit}"
@@ -81,7 +81,8 @@ def expected_s(core_s: float) -> str:
 
 
 def profile_core_s(profile: Profile) -> float:
-    """The expected cost of all runs of a profile. Plans one repetition of each point; the others cost the same."""
+    """Return the expected cost of all runs of a profile. One repetition of each point is planned; the others cost the
+    same."""
     cells = profile.cells()
     repetitions = Counter(cell.run.rpartition("-r")[0] for cell in cells)
     first = [cell for cell in cells if cell.repetition == 0]
@@ -90,14 +91,14 @@ def profile_core_s(profile: Profile) -> float:
 
 
 def examine(name: str, file: Path) -> ShippedProfile:
-    """Read a profile and plan it."""
+    """Read a profile and estimate the cost of its runs."""
     profile = load(file)
     place, words = str(file.relative_to(PROFILES)), " ".join(profile.description.split())
     return ShippedProfile(name, place, len(profile.cells()), profile_core_s(profile), words)
 
 
 def entries() -> list[ShippedProfile]:
-    """Every shipped profile, in the order of the groups."""
+    """Return every shipped profile, in the order of the groups."""
     kept = _kept()
     found = []
     for name, file in shipped_profiles().items():
@@ -108,7 +109,7 @@ def entries() -> list[ShippedProfile]:
 
 
 def _order(entry: ShippedProfile) -> tuple[int, int, str]:
-    """By group; those that a group names, in its order, before the others."""
+    """Sort by group; members that a group names come first, in the group's order."""
     for number, (title, members, _) in enumerate(GROUPS):
         if entry.group == title:
             return number, members.index(entry.profile) if entry.profile in members else len(members), entry.profile
@@ -116,7 +117,7 @@ def _order(entry: ShippedProfile) -> tuple[int, int, str]:
 
 
 def _kept() -> dict[str, tuple[str, ShippedProfile]]:
-    """The entries of the index, each with the digest of its profile."""
+    """Return the entries of the index by name, each with the digest of its profile."""
     try:
         rows = json.loads(INDEX.read_text(encoding="utf-8"))["profiles"]
         return {row["profile"]: (row.pop("sha256"), ShippedProfile(**row)) for row in rows}
@@ -125,7 +126,7 @@ def _kept() -> dict[str, tuple[str, ShippedProfile]]:
 
 
 def index() -> str:
-    """The content of ``profiles/index.json`` for the profiles as they are now."""
+    """Return the content of ``profiles/index.json`` for the current profiles."""
     rows = []
     for name, file in shipped_profiles().items():
         digest = sha256_text(file.read_text(encoding="utf-8"))
@@ -138,9 +139,9 @@ def main(arguments: list[str]) -> int:
 
 
 def find_profile(name: str) -> Path:
-    """A file as given, or a shipped profile by its name, with or without the directory below profiles/.
+    """Return the path of a file, or of a shipped profile named with or without its directory below profiles/.
 
-    Raises HowdahError with the nearest name where there is neither.
+    Raise HowdahError with the nearest name if there is neither.
     """
     given = Path(name)
     if given.exists() and not given.is_dir():
@@ -154,8 +155,8 @@ def find_profile(name: str) -> Path:
         if given.stem in shipped:
             raise ProfileError(f"there is no file {name}", hint=f"The shipped profile is called {given.stem}.")
         beside = {file.stem: str(given.with_name(file.name)) for file in sorted(given.parent.glob("*.y*ml"))}
-        # Without the ending, which would make every two names alike.
-        # Who gives a file's path means a shipped profile only where the names are much alike.
+        # Compare without the suffix, which makes any two names similar. A file's path means a shipped profile only if
+        # the names are very similar.
         close = nearest(given.stem, beside) or nearest(given.stem, shipped, 0.7)
         if given.is_dir() or not close:
             return given

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the plans of the runs of a profile. Imports only what plans need, so that ``howdah plan`` starts quickly."""
+"""Compile the plans of a profile's runs. Imports only what plans need, so that ``howdah plan`` starts quickly."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from howdah.profile.profile import Cell, Cells
 from howdah.profile.sweep import Computed
 from howdah.record.model import Scalar
 
-Wanted = Callable[[str, dict[str, Scalar]], bool]  # of a run's name and its place on the axes
+Wanted = Callable[[str, dict[str, Scalar]], bool]  # called with a run's name and its values on the axes
 
 
 @dataclass(frozen=True, eq=False)
 class Plans(Computed[Plan]):
-    """The plans of the runs at some ``places`` of ``cells``, which increase.
+    """The plans of the runs at ``places``, increasing indexes into ``cells``.
 
-    Those of the chosen cells are kept in ``compiled``, the others compiled whenever they are asked for.
+    Plans of the chosen cells are kept in ``compiled``; the others are compiled on each access.
     """
 
     profile: Profile
@@ -40,17 +40,17 @@ class Plans(Computed[Plan]):
         return known if known is not None else self.compile(self.cells[place])
 
     def only(self, wanted: Wanted) -> Plans:
-        """The plans of some of these runs."""
+        """Return the plans of the runs for which ``wanted`` is true."""
         return replace(self, places=[place for place in self.places if wanted(*self.cells.name(place))])
 
     @property
     def whole(self) -> bool:
-        """Whether all are kept."""
+        """Whether all plans are kept."""
         return self.profile.points.whole
 
     @cached_property
     def chosen(self) -> dict[int, Plan]:
-        """Those that are kept, which stand for all, by their places among these."""
+        """The kept plans, which represent all plans, by their index among these."""
         found = ((bisect_left(self.places, place), place) for place in self.compiled)
         return {
             index: self.compiled[place]
@@ -60,7 +60,7 @@ class Plans(Computed[Plan]):
 
 
 def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> Plans:
-    """The plan of every run of a profile; ``engine`` and ``kernel`` replace the profile's own."""
+    """Compile the plan of every run of a profile; ``engine`` and ``kernel`` replace the profile's own."""
 
     def compiled(cell: Cell) -> Plan:
         return compile_plan(cell, engine, kernel)

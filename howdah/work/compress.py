@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compresses the raw records of runs made by releases that did not.
+"""Compress the raw records of runs made by releases that did not.
 
-A new run compresses its own (``howdah/work/stage.py``). Here a copy of the run is made beside it, of hard links and
-compressed files. The kernel exchanges the two in one step, so a killed command leaves the old run or the new one.
+A new run compresses its own (``howdah/work/stage.py``). Here a copy of the run, of hard links and compressed files, is
+made beside it. The kernel exchanges the two in one step, so a killed command leaves the old run or the new one.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Compressed:
-    """Bytes of raw/ before and after."""
+    """The size of raw/ in bytes before and after."""
 
     before: int
     after: int
 
 
 def refused(directory: RunDirectory) -> str | None:
-    """The reason why a run with large files must stay as it is; None if it may be compressed."""
+    """Return why a run with large files must not be compressed, or None if it may be."""
     try:
         record = read_record(directory)
     except RecordError as error:
@@ -51,17 +51,17 @@ def refused(directory: RunDirectory) -> str | None:
 
 
 def is_large(directory: RunDirectory) -> bool:
-    """Whether raw/ has files that a new run would compress."""
+    """Return whether raw/ has files that a new run would compress."""
     if not directory.raw.is_dir():
         return False
     return any(file.suffix not in SUFFIXES and file.stat().st_size >= LEAST_BYTES for file in raw_files(directory.raw))
 
 
 def compress_run(directory: RunDirectory) -> Compressed | None:
-    """Compress the large files in raw/ of a finished run that ``refused`` accepts.
+    """Compress the large files in raw/ of a finished run for which ``refused`` returns None.
 
-    Returns None if nothing becomes smaller. The caller holds the experiment's lock. A run without digests gets none,
-    because nothing records what its files were. Raises HowdahError if it fails; the run is then unchanged.
+    Return None if nothing becomes smaller. The caller holds the experiment's lock. A run without digests gets none,
+    because nothing records what its files were. Raise HowdahError on failure; the run is then unchanged.
     """
     copy = RunDirectory(directory.path.with_name(f"{PARTIAL}{directory.path.name}-{os.getpid()}"))
     shutil.rmtree(copy.path, ignore_errors=True)
@@ -95,7 +95,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _compare(directory: RunDirectory, copy: RunDirectory) -> None:
-    """Compare compressed files with what the guest wrote. Raises OSError if one differs."""
+    """Raise OSError unless every compressed file decompresses to the original."""
     for file in raw_files(directory.raw):
         if (copy.path / file.relative_to(directory.path)).exists():
             continue
@@ -108,7 +108,7 @@ def _compare(directory: RunDirectory, copy: RunDirectory) -> None:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Two directories change names in one step (renameat2(2)). Raises OSError."""
+    """Exchange the names of two directories in one step (renameat2(2)). Raise OSError on failure."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
         return

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates from its plan how long a run takes, to start the longest first and to show the time left."""
+"""Estimate from its plan how long a run takes, to start the longest first and to show the time left."""
 
 from __future__ import annotations
 
 from howdah.plan.plan import Flow, Plan
 
-# Seconds of a core of 2024, fitted by least squares of relative errors to what the 59 profiles of the atlas took. Only
-# their ratios matter: what a run takes here is learnt from those that are done.
-FIXED_S = 1.0  # to boot, calibrate and analyse
-BIT_S = 3.4e-10  # carried over the bottleneck
-PROFILED_BIT_S = 5e-10  # besides, under perf: it interrupts the kernel's process, and decodes what it saw
-USER_BYTE_S = 6e-8  # through a program's read() or write()
-FLOW_S = 0.01  # opened, closed and analysed
-CHANGE_S = 0.001  # of a queueing discipline, or a flow started or stopped
-READING_S = 3e-5  # of a node's queueing disciplines, for each node: more nodes cost more than their number
+# Seconds on a core of 2024, fitted to the times of the 59 atlas profiles (least squares of relative errors). Only their
+# ratios matter: finished runs show how long such a second takes on this machine.
+FIXED_S = 1.0  # per run: boot, calibrate, analyse
+BIT_S = 3.4e-10  # per bit carried over the bottleneck
+PROFILED_BIT_S = 5e-10  # per bit in addition under perf, which interrupts the kernel's process and decodes samples
+USER_BYTE_S = 6e-8  # per byte through a program's read() or write()
+FLOW_S = 0.01  # per flow: open, close, analyse
+CHANGE_S = 0.001  # per change of a queueing discipline, and per start or stop of a flow
+READING_S = 3e-5  # per reading of a node's queueing disciplines and per node: the cost is quadratic in nodes
 
 
 def carried_bits(plan: Plan) -> float:
-    """The most bits that cross the bottleneck: what flows have to send, or the path's rate while a flow is active."""
+    """Return the most bits that can cross the bottleneck: the flows' data, or the rate while flows are active."""
     path = plan.path
     limit = {"forward": path.rate_bits_per_second, "reverse": path.reverse_rate_bits_per_second}
     highest = max([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)])
@@ -42,7 +42,7 @@ def _offered_bits(flow: Flow, rate: int) -> float:
 
 
 def expected_core_s(plan: Plan) -> float:
-    """Seconds of one core; right to a factor that is the same for all runs on a machine."""
+    """Return the expected seconds of one core, up to a factor that is the same for all runs on a machine."""
     bits, nodes = carried_bits(plan), len(plan.hosts)
     return (
         FIXED_S
@@ -62,5 +62,5 @@ def _user_bytes(plan: Plan) -> float:
 
 
 def _readings(plan: Plan) -> float:
-    """How often each node's queueing disciplines are read; the other collectors are rarer, or of single hosts."""
+    """How often the queueing disciplines of a node are read; other collectors are rarer, or read single hosts."""
     return plan.duration_us / plan.collect.qdisc_us if plan.collect.qdisc_us is not None else 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows the progress of long work: bars on a terminal, a line for each event in a log, nothing with --json."""
+"""Show the progress of long work: bars on a terminal, a line for each event in a log, nothing with --json."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from howdah.foreign import escape_controls
 from howdah.work.batch import Outcome, Rest, Work
 from howdah.work.job import Past
 
-# Phases before the flows take little wall time; the bar of a run is the share of its simulated time that has passed.
+# A run's bar is the share of its simulated time that has passed: phases before the flows take little wall time.
 _MARKS = {"pass": "✓", "fail": "✕", "unsupported": "?", "invalid": "!"}
 _MOST_BARS = 16
-_LINE_EVERY_S = 60.0  # of a log, which has no bars
-_LEAST_SHARE = 0.1  # of a run, from which on its pace tells something
-HONEST_SHARE = 0.25  # of the whole work in expected core seconds, or of the parts of a step, that a promise needs
-_LEAST_TOLD_S = 1.0  # less is not said: nobody waits for it
+_LINE_EVERY_S = 60.0  # between lines of progress in a log
+_LEAST_SHARE = 0.1  # share of a run from which its own pace is used for the time left
+HONEST_SHARE = 0.25  # share of all expected core seconds, or of a step's parts, before a time left is shown
+_LEAST_TOLD_S = 1.0  # a shorter time left is not shown
 
 
 def _clock(seconds: float) -> str:
@@ -31,7 +31,7 @@ def _clock(seconds: float) -> str:
 
 
 def left_words(seconds: float) -> str:
-    """``  about 1:20 left``; nothing where nobody waits for it."""
+    """Return ``  about 1:20 left``, or nothing for less than a second."""
     return f"  about {_clock(seconds)} left" if seconds >= _LEAST_TOLD_S else ""
 
 
@@ -54,7 +54,7 @@ class Display:
         self._phases: dict[str, str] = {}
         self._reported = 0
         self._several = False
-        self._open_step: str | None = None  # of a build; it does not say when it is done, so what follows ends it
+        self._open_step: str | None = None  # of unknown length, so the next step ends it
         self._last_line = self._begun = time.monotonic()
         self._step_begun: dict[str, float] = {}
 
@@ -75,9 +75,9 @@ class Display:
             self.console.print(escape_controls(text), markup=False)
 
     def build(self, what: str, done: int, total: int) -> None:
-        """A step of a build, or of what else has parts; ``total`` 0 while it is not known.
+        """Show a step of a build, or of other work in parts; ``total`` is 0 while unknown.
 
-        Where there is no terminal a step is a line, and a line a minute says how far it is.
+        Without a terminal, print a line for each step, and each minute a line with the step's progress.
         """
         if self.quiet:
             return
@@ -100,7 +100,7 @@ class Display:
             self._open_step = what
 
     def _step_left(self, what: str, done: int, total: int) -> str:
-        """Of a step of equal parts, once enough of them are done."""
+        """Return the time left of a step of equal parts, once HONEST_SHARE of them are done."""
         begun = self._step_begun.setdefault(what, time.monotonic())
         if done >= total:
             self._step_begun.pop(what)
@@ -109,7 +109,7 @@ class Display:
         return left_words((time.monotonic() - begun) * (total - done) / done)
 
     def single(self, phase: str, done_us: int, of_us: int) -> None:
-        """The one run of a command that makes one run."""
+        """Show the run of a command that makes only one."""
         if self.live:
             self._end_step()
             self._bar("single", phase, done_us, of_us, f"{done_us / 1e6:.1f}/{of_us / 1e6:.1f} s simulated")
@@ -118,14 +118,14 @@ class Display:
             self.say(f"  {phase}")
 
     def batch(self, active: list[Work], outcomes: list[Outcome], rest: Rest) -> None:
-        """Runs of a batch: one bar for all with the time left, one a worker; finished runs as lines.
+        """Show the runs of a batch: a bar for all with the time left, a bar per worker, a line per finished run.
 
-        Where there is no terminal to draw on, a line a minute says how far it is.
+        Without a terminal, print each minute a line with the progress of all runs.
         """
         self._several = rest.experiments > 1
         done = rest.past.count + len(outcomes)
         if done < self._reported:
-            self._reported = 0  # another batch of the same command
+            self._reported = 0  # the command has begun another batch
             self._begun = time.monotonic()
         for outcome in outcomes[max(self._reported - rest.past.count, 0) :]:
             self._say_outcome(outcome)
@@ -146,7 +146,9 @@ class Display:
                 self._last_line = time.monotonic()
                 self.say(f"  … {note}")
             return
-        shown = sorted(active, key=lambda work: work.started)[:_MOST_BARS]  # a cluster has more than a screen has lines
+        shown = sorted(active, key=lambda work: work.started)[
+            :_MOST_BARS
+        ]  # a cluster may have more than the screen has lines
         self._end_step()
         known = {f"run {work.job.name}" for work in shown}
         for name in [name for name in self._tasks if name.startswith("run ") and name not in known]:
@@ -158,10 +160,10 @@ class Display:
             )
             self._bar(f"run {work.job.name}", f"  {work.cell.plan.run}", work.done_us, work.of_us, note)
         if done >= rest.total and not active:
-            self._drop("all")  # what is built for the next batch stands alone
+            self._drop("all")  # so that builds for the next batch are shown alone
 
     def _speed(self, outcomes: list[Outcome], past: Past) -> float | None:
-        """Simulated seconds for each that has passed, of the runs that were made since the first report."""
+        """Return simulated seconds per second of wall time since the first report, or None before a run was made."""
         made = [each for each in outcomes if not each.reused and each.error is None]
         simulated = past.simulated_s + simulated_s(made)
         return simulated / (time.monotonic() - self._begun) if simulated else None
@@ -195,24 +197,24 @@ class Display:
 
 
 def simulated_s(outcomes: Iterable[Outcome]) -> float:
-    """Simulated seconds of these runs, from boot to end. Failed runs do not count, because theirs are unknown."""
+    """Return the simulated seconds of these runs, from boot to end. Failed runs do not count: their time is unknown."""
     whole = [each for each in outcomes if not each.failed]
     return sum(each.cell.plan.epoch_us + each.cell.plan.duration_us for each in whole) / 1e6
 
 
 def _run_left(work: Work, pace: float, now: float) -> float:
-    """Of a run in progress: as its cost says, and no less than its own pace says where its share is known."""
+    """Return the seconds left of a run in progress: by its expected cost, but at least by its own pace once that is
+    known."""
     passed = now - work.started
     own = passed * (1 - work.share) / work.share if work.share >= _LEAST_SHARE else 0.0
     return max(work.job.expected_core_s * pace - passed, own, 0.0)
 
 
 def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float | None:
-    """Seconds until the batch is done, or None while they cannot be estimated: before a quarter of what the batch is
-    expected to cost has been made.
+    """Return the seconds until the batch is done, or None while a quarter of its expected cost has not been made.
 
-    Runs are unequal, so what is left is counted in expected core seconds (``work/cost.py``). Finished runs, and those
-    in progress by their share, show how long such a second takes here.
+    Runs differ in length, so the remaining work is counted in expected core seconds (``work/cost.py``). Finished runs,
+    and runs in progress by their share, show how long such a second takes on this machine.
     """
     now = time.monotonic()
     made = [each for each in outcomes if not each.reused and each.error is None]

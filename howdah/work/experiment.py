@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment: the directory that holds all runs of one profile, and the list that says which run is which cell."""
+"""An experiment: the directory with all runs of one profile, and the index that assigns runs to cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from howdah.record.directory import (
     PARTIAL,
     RunDirectory,
     experiment_indexes,
-    is_abandoned,
+    remove_abandoned,
     sweep_writing,
     writing_name,
 )
@@ -42,16 +42,16 @@ _MOST_NAMED = 5
 
 @dataclass
 class PlannedRun:
-    """One run that the profile asks for: its plan, its key and its directory.
+    """A run that a profile asks for: its plan, its key and its directory.
 
-    Without ``keep_data`` only its results stay when it is done (``howdah/record/digest.py``). ``patience_s`` is
-    processor time that it may use without simulated time passing; None: what its engine allows.
+    Without ``keep_data`` only its results are kept when it is done (``howdah/record/digest.py``). ``patience_s`` is the
+    processor time that it may use without simulated time passing; None means the engine's limit.
     """
 
     plan: Plan
     key: str
     keep_data: bool = True
-    number: int = field(default=0, kw_only=True)  # its place among the runs of its experiment
+    number: int = field(default=0, kw_only=True)  # its index among the runs of its experiment
     patience_s: float | None = field(default=None, kw_only=True)
 
     @property
@@ -60,7 +60,7 @@ class PlannedRun:
 
 
 class ExperimentDirectory:
-    """``runs/<name>/``. Finished runs are never touched: a changed plan has another key and so another directory."""
+    """``runs/<name>/``. Finished runs are never changed: a changed plan has another key and so another directory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -84,7 +84,8 @@ class ExperimentDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the experiment for one command. A second one fails with the name of the first."""
+        """Hold the experiment for one command. Raise HowdahError with the process ID of a command that holds it
+        already."""
         lock = self.path / ".lock"
         with lock.open("a+") as file:
             try:
@@ -104,24 +105,24 @@ class ExperimentDirectory:
             yield
 
     def sweep_partial(self) -> list[str]:
-        """Remove what interrupted commands left; only with the lock held, so no run is being made there."""
+        """Remove what interrupted commands left, and return the names. The caller holds the lock, so no run is being
+        made."""
         removed = []
         for entry in self.path.glob(f"{PARTIAL}*"):
             shutil.rmtree(entry, ignore_errors=True)
             removed.append(entry.name)
-        # Reports are made without the lock: their files and blocks go when the command that wrote them is gone.
-        for entry in self.path.glob(f"*/{PARTIAL}*"):
-            if is_abandoned(entry):
-                shutil.rmtree(entry, ignore_errors=True)
-                removed.append(str(entry.relative_to(self.path)))
+        # Reports are made without the lock: their files and blocks are removed once their command has ended.
+        left = [entry for entry in self.path.glob(f"*/{PARTIAL}*") if remove_abandoned(entry)]
+        removed += [str(entry.relative_to(self.path)) for entry in left]
         for directory in (self.path, *self.path.glob("*/"), *self.path.glob("*/tables/")):
             removed += [str(entry.relative_to(self.path)) for entry in sweep_writing(directory)]
         return removed
 
     def finished(self, cell: PlannedRun) -> RunDirectory | None:
-        """The finished run of this cell, if it has the same key and all data that are to be kept; else None.
+        """Return the finished run of this cell if it has the same key and all data that are to be kept; else None.
 
-        A run that kept only its results must have those of today's analysis, because it cannot be measured again.
+        A run of which only results were kept must have been analysed by the current version: it cannot be measured
+        again.
         """
         directory = RunDirectory(self.path / cell.directory_name)
         if not directory.provenance.exists():
@@ -131,7 +132,7 @@ class ExperimentDirectory:
             if record.status == "finished":
                 read_verdict(directory)
         except (RecordError, FileNotFoundError):
-            return None  # damaged: it is made again, and takes this one's place
+            return None  # damaged: the repeated run replaces it
         if record.status != "finished" or record.key != cell.key:
             return None
         if not record.data_removed:
@@ -139,7 +140,7 @@ class ExperimentDirectory:
         return None if cell.keep_data or record.analysis_sha256 != analysis_sha256() else directory
 
     def begin(self, cell: PlannedRun) -> RunDirectory:
-        """A partial directory with the plan in it, ready for a worker."""
+        """Make a partial directory with the plan in it, ready for a worker."""
         text = cell.plan.to_json()
         directory = begin_run(self.path / cell.directory_name, text, cell.key, cell.plan.parameter_places)
         record = read_record(directory)
@@ -171,11 +172,11 @@ class ExperimentDirectory:
         axes: dict[str, list[str]] | None = None,
         total: int | None = None,
     ) -> None:
-        """Write experiment.json. ``axes`` are the swept fields with all the values they have in the profile; ``quick``
-        may leave some out.
+        """Write experiment.json. ``axes`` has the swept fields with all their values in the profile; a ``quick`` subset
+        may leave values out.
 
-        A sweep whose other runs have no names before they are planned lists those that ended, and says in ``total``
-        how many there will be.
+        A large sweep, whose runs have no names before they are planned, lists only the runs that ended; ``total`` is
+        the number of all its runs.
         """
         source = ProfileSource(file=profile_file, sha256=sha256_text(profile_text))
         index = ExperimentIndex(
@@ -193,13 +194,14 @@ class ExperimentDirectory:
         write_index(self.index, index, runs)
 
     def indexed(self, cells: Iterable[PlannedRun]) -> Iterator[IndexedRun]:
-        """Rows of experiment.json, from what is on disk, so that they are right however the last command ended."""
+        """Yield the rows of experiment.json from what is on disk, so that they are right however the last command
+        ended."""
         for cell in cells:
             status, verdict = self._state(cell.directory_name)
             yield indexed(cell, status, verdict)
 
     def _state(self, run: str) -> tuple[str, str | None]:
-        """Status and verdict of a run on disk; ``pending`` if it is missing."""
+        """Return status and verdict of a run on disk; ``pending`` if it is missing."""
         directory = RunDirectory(self.path / run)
         if not directory.provenance.exists():
             return PENDING, None
@@ -210,9 +212,9 @@ class ExperimentDirectory:
             return "failed", None
 
     def update_index(self) -> None:
-        """Bring status and verdict of every listed run in experiment.json up to date.
+        """Bring status and verdict of every run listed in experiment.json up to date.
 
-        Nothing is done where there is no index, or while another command works in the experiment and will write it.
+        Do nothing without an index, or while another command works in the experiment and will write it.
         """
         if not self.index.exists():
             return
@@ -230,7 +232,7 @@ class ExperimentDirectory:
 
 
 def indexed(cell: PlannedRun, status: str, verdict: str | None) -> IndexedRun:
-    """The row of experiment.json for a run of this plan."""
+    """Return the row of experiment.json for a run of this plan."""
     plan = cell.plan
     return IndexedRun(
         run=cell.directory_name,
@@ -243,9 +245,9 @@ def indexed(cell: PlannedRun, status: str, verdict: str | None) -> IndexedRun:
 
 
 def from_here(place: str) -> str:
-    """``file:line`` with the file relative to the working directory, or its name alone if it is elsewhere.
+    """Return ``file:line`` with the file relative to the working directory, or only the file's name if it is elsewhere.
 
-    A run travels: directories of the machine where it was made mean nothing to others, and reveal its owner.
+    Runs are shared: directories of the machine that made them mean nothing to others, and reveal its owner.
     """
     here = f"{Path.cwd()}/"
     return place.removeprefix(here) if place.startswith(here) or not place.startswith("/") else place.rpartition("/")[2]
@@ -273,11 +275,10 @@ def set_latest(runs: Path, experiment: ExperimentDirectory) -> None:
 
 
 def find(runs: Path, name: str) -> Path:
-    """The directory a person means: a path, an experiment's name, ``experiment/run``, a run's name, or ``latest``.
+    """Return the directory that a name means: a path, an experiment, ``experiment/run``, a run, or ``latest``.
 
-    It begins as ``runs`` or the path does. A link, such as ``latest``, is followed.
-
-    A run's name, also at the end of a path, may lack its key if only one run has the rest of it.
+    A run's name, also at the end of a path, may lack its key if that is unambiguous. Links, such as ``latest``, are
+    followed. The result begins as ``runs`` or the path does. Raise HowdahError unless the name means one directory.
     """
     for candidate in (Path(name), runs / name):
         if candidate.is_dir() and ((candidate / "plan.json").exists() or (candidate / "experiment.json").exists()):
@@ -285,10 +286,10 @@ def find(runs: Path, name: str) -> Path:
     experiment, _, run = name.rpartition("/")
     pattern = f"{glob.escape(experiment) or '*'}/{glob.escape(run)}*/plan.json"
     matches = sorted(runs.glob(pattern)) if not Path(name).is_absolute() and run else []
-    if experiment and run and not matches:  # of an experiment that lies elsewhere, such as an unpacked one
+    if experiment and run and not matches:  # an experiment elsewhere, such as an unpacked one
         matches = sorted(Path(experiment).glob(f"{glob.escape(run)}*/plan.json"))
     matches = [match for match in matches if not match.parent.name.startswith(PARTIAL)]
-    if not experiment:  # the link to the newest and copies that 'howdah rerun' made are there to be named
+    if not experiment:  # 'latest' and reruns match only if they are named
         matches = [match for match in matches if match.parts[-3] not in ("latest", "reruns")]
     if len(matches) == 1:
         return _as_given(matches[0].parent)
@@ -313,8 +314,8 @@ def find(runs: Path, name: str) -> Path:
 
 
 def _as_given(path: Path) -> Path:
-    """The same directory by its real names, after the leading part that the user wrote."""
-    names = 2 if (path / "plan.json").exists() else 1  # a run has that of its experiment as well
+    """Return a directory by its real names, after the leading part as the user wrote it."""
+    names = 2 if (path / "plan.json").exists() else 1  # a run's has its experiment's name as well
     found = path.resolve()
     before = path.parents[names - 1] if len(path.parts) >= names else None
     if before is None or before.resolve() != found.parents[names - 1]:
@@ -323,7 +324,7 @@ def _as_given(path: Path) -> Path:
 
 
 def _names_below(runs: Path, *, with_runs: bool) -> list[str]:
-    """Every name that ``find`` would take: experiments, and runs by their own names or by both."""
+    """Return every name that ``find`` would accept: experiments, and runs by their own names or by both."""
     found = [file.parent.name for file in experiment_indexes(runs)]
     for plan in runs.glob("*/*/plan.json"):
         run, experiment = plan.parent.name, plan.parts[-3]
@@ -332,11 +333,11 @@ def _names_below(runs: Path, *, with_runs: bool) -> list[str]:
     return found
 
 
-LEAST_FREE_BYTES = 64_000_000  # with less no further run is begun after one has failed
+LEAST_FREE_BYTES = 64_000_000  # with less free space, no run starts after a failed one
 
 
 def free_bytes(experiment: ExperimentDirectory) -> int | None:
-    """Free bytes, or None if the file system does not report them."""
+    """The free bytes, or None if the file system does not report them."""
     try:
         return shutil.disk_usage(experiment.path).free
     except OSError:
@@ -344,7 +345,7 @@ def free_bytes(experiment: ExperimentDirectory) -> int | None:
 
 
 def tell_of_room(error: HowdahError, experiment: ExperimentDirectory) -> None:
-    """Report a full disk: what fails on it often gives another reason, and even the log cannot be written."""
+    """Add a full disk to an error's hint: errors it causes often give another reason, and no log can be written."""
     free = free_bytes(experiment)
     if free is not None and free < LEAST_FREE_BYTES:
         room = f"Only {free / 1e6:.1f} MB are free there. Make room and run the command again: finished runs are kept."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forks a process that talks over pipes, and binds a process's life to its parent's.
+"""Fork a process that communicates over pipes, and bind a process's life to its parent's.
 
-A fork needs to load nothing, because this process has.
+A forked process need not load modules, because this process has.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-_STANDARD = 3  # input, output and error output are the descriptors below
+_STANDARD = 3  # the first descriptor after standard input, output and error
 
 
 def can_fork() -> bool:
-    """Whether forking is safe: no other thread may hold a lock, because the child would wait for it for ever.
+    """Return whether forking is safe: no other thread may hold a lock, because the child would wait for it for ever.
 
     The thread that draws bars may run: it locks only the terminal, which the child does not use.
     """
@@ -35,13 +35,14 @@ class Forked:
     def __init__(self, main: Callable[[], object], errors: int) -> None:
         """Start a process that calls ``main``. ``errors`` is the descriptor of its standard error.
 
-        Raises OSError if it cannot fork.
+        Raise OSError if it cannot fork.
         """
         ends: list[int] = []
         try:
             ends += os.pipe()
             ends += os.pipe()
-            # A handler of this process raises what the new one would clean up after: it has none before it hears any.
+            # This process's handlers raise, and the child would clean up for the parent. Block signals until the child
+            # has reset its handlers.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             try:
                 self.pid = os.fork()
@@ -57,7 +58,7 @@ class Forked:
         self._status: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit status, negative for a signal; None while it runs."""
+        """Return the exit status, negative for a signal; None while the process runs."""
         return self._look(os.WNOHANG)
 
     def wait(self) -> int:
@@ -69,7 +70,7 @@ class Forked:
         if self._status is None:
             try:
                 pid, status = os.waitpid(self.pid, how)
-            except ChildProcessError:  # an interruption took its status, and lost it
+            except ChildProcessError:  # an interrupted waitpid() has reaped it and lost the status
                 self._status = 0
             else:
                 self._status = os.waitstatus_to_exitcode(status) if pid else None
@@ -77,7 +78,7 @@ class Forked:
 
 
 def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[int | signal.Signals]) -> NoReturn:
-    """Run the child and exit without the parent's clean-up handlers, which are for the parent alone."""
+    """Run the child, and exit without the clean-up handlers of the parent."""
     status = 1
     try:
         os.setsid()
@@ -86,7 +87,7 @@ def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[i
                 signal.signal(number, signal.SIG_DFL)
         sys.unraisablehook = sys.__unraisablehook__
         _take(streams)
-        gc.freeze()  # what refers to closed descriptors is not collected, which would close the ones of today
+        gc.freeze()  # never collect old stream objects: that would close descriptors that are now reused
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         main()
         status = 0
@@ -101,7 +102,7 @@ def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[i
 def _take(streams: tuple[int, int, int]) -> None:
     """Make these the standard streams, and close every other descriptor: locks, and the pipes of other processes.
 
-    The old stream objects keep what the parent has not yet written, and nobody uses them any more.
+    The old stream objects keep what the parent has not yet written; nothing uses them any more.
     """
     above = [fcntl.fcntl(stream, fcntl.F_DUPFD, _STANDARD) for stream in streams]
     for number, stream in enumerate(above):
@@ -120,7 +121,7 @@ _PR_SET_NAME = 15
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent dies, and leave if that happened already (prctl(2))."""
+    """Ask the kernel to kill this process when its parent dies, and exit if that has happened already (prctl(2))."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three states of a run in a batch: a job, work in progress, an outcome; and the interface of what makes the runs:
-processes of this machine (local.py) or a cluster's workers."""
+"""The states of a run in a batch (job, work in progress, outcome), and the interface of an executor, which makes the
+runs: processes of this machine (local.py) or a cluster's workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from howdah.work.experiment import ExperimentDirectory, PlannedRun
 
 @dataclass(frozen=True)
 class Job:
-    """A cell and the experiment it belongs to, whose lock the caller holds."""
+    """A cell and its experiment, whose lock the caller holds."""
 
     experiment: ExperimentDirectory
     cell: PlannedRun
@@ -28,15 +28,14 @@ class Job:
 
     @cached_property
     def expected_core_s(self) -> float:
-        """Expected core seconds (``work/cost.py``). Kept, because the time left needs it often."""
+        """Expected core seconds (``work/cost.py``), cached because the time left needs them often."""
         return expected_core_s(self.cell.plan)
 
 
 @dataclass
 class Outcome:
-    """How one job ended; ``verdict`` is None when there is an ``error``. ``worker`` names the machine, if not this one.
-
-    ``failed``: the run ended before its end, and is invalid for that.
+    """How a job ended. ``verdict`` is None if there is an ``error``. ``worker`` names the machine, unless it is this
+    one. ``failed``: the run stopped early and is invalid for that reason.
     """
 
     job: Job
@@ -54,7 +53,7 @@ class Outcome:
 
 @dataclass
 class Work:
-    """A run in progress, as shown to the person who waits."""
+    """A run in progress, as shown to the user."""
 
     job: Job
     started: float = field(default_factory=time.monotonic)
@@ -68,7 +67,7 @@ class Work:
 
     @property
     def share(self) -> float:
-        """How much of its simulated time has passed, 0 to 1."""
+        """The share of its simulated time that has passed, 0 to 1."""
         return min(max(self.done_us / self.of_us, 0.0), 1.0) if self.of_us else 0.0
 
 
@@ -98,8 +97,8 @@ class Past:
 
 @dataclass(frozen=True)
 class Rest:
-    """How far a batch is: all jobs, the expected core seconds (``work/cost.py``) of those not begun, the number of
-    their experiments, and the outcomes that were reported before and are no longer held."""
+    """Progress of a batch: the number of all jobs, the expected core seconds (``work/cost.py``) of jobs not begun, the
+    number of experiments, and a summary of the outcomes that were reported and are no longer held."""
 
     total: int
     waiting_core_s: float = 0.0
@@ -108,7 +107,7 @@ class Rest:
 
 
 class Executor(Protocol):
-    """Makes runs in the order of the jobs it is given. Several batches may use it in turn, each with its ``open``."""
+    """Makes runs in the order of the jobs it is given. Several batches may use it in turn, each with an ``open``."""
 
     @property
     def active(self) -> Sequence[Work]:
@@ -121,30 +120,31 @@ class Executor(Protocol):
         ...
 
     def open(self, jobs: Sequence[Job], *, total: int | None = None) -> None:
-        """Prepare what these jobs need. No other jobs follow, unless ``total`` says how many there are.
+        """Prepare what these jobs need. If ``total`` is given, more jobs will follow, up to that number.
 
-        Raises HowdahError where they cannot be made there.
+        Raise HowdahError if they cannot be made there.
         """
         ...
 
     def has_room(self) -> bool:
-        """Whether another job can be given now."""
+        """Return whether another job can be given now."""
         ...
 
     def give(self, job: Job) -> None:
-        """Start a job now or as soon as possible. Raises HowdahError if that fails."""
+        """Start a job now or as soon as possible. Raise HowdahError if that fails."""
         ...
 
     def wait(self, timeout_s: float) -> list[Outcome]:
-        """Outcomes of jobs that have ended, after ``timeout_s`` at the latest. Finished runs have their final names."""
+        """Return outcomes of jobs that have ended, after ``timeout_s`` at the latest. Finished runs have their final
+        names."""
         ...
 
     def show(self, outcomes: Sequence[Outcome], rest: Rest) -> None:
-        """Publish how far the batch is, for ``howdah serve``."""
+        """Publish the progress of the batch for ``howdah serve``."""
         ...
 
     def kill(self) -> None:
-        """End every run that was given, and remove what it left."""
+        """Kill every run that was given, and remove what it left."""
         ...
 
     def close(self) -> None:

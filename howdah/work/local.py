@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes runs on this machine: one process for each core, each with one run at a time.
-
-Starts the processes that make them (``howdah/work/worker.py``), gives them runs, reads them and ends them."""
+"""Make runs on this machine: start worker processes (``howdah/work/worker.py``), one per core; give each one run at a
+time; read their messages; end them."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 @dataclass(frozen=True)
 class RunPhase:
-    """How far a run is, as its process says it."""
+    """How far a run is, as its process reports it."""
 
     phase: str
     done_us: int
@@ -46,7 +45,7 @@ class RunPhase:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a process says of a run that ended: its verdict, the error in place of it, or the status with which a run
+    """A process's last message about a run: its verdict, or an error instead, or the exit status with which the run
     ``died`` without either."""
 
     verdict: str | None = None
@@ -73,7 +72,7 @@ class Making:
         return pipe(self.process.stdout)
 
     def read(self) -> bool:
-        """Read the process's messages; False after the last one of this run or of the process."""
+        """Read the process's messages. Return False after the last message of this run or at the end of the process."""
         said = self.output.read(65536)
         *lines, self.unread = (self.unread + said).split(b"\n")
         for message in map(json.loads, lines):
@@ -85,7 +84,7 @@ class Making:
 
 
 class Makers:
-    """A set of processes. One that waits for work is used before another is started."""
+    """A set of worker processes. An idle one is reused before another is started."""
 
     def __init__(self, command: Sequence[str] = WORKER, environment: Mapping[str, str] | None = None) -> None:
         self.command = command
@@ -94,10 +93,10 @@ class Makers:
         self._started: list[Process] = []
 
     def give(self, directory: RunDirectory, *, keep_data: bool = True, patience_s: float | None = None) -> Making:
-        """Start the run in ``directory``. A process writes errors of its own to the log of its first run.
+        """Start the run in ``directory``. A process writes its own errors to the log of its first run.
 
-        ``keep_data`` is false where the caller removes the data of a run that counts, ``patience_s`` that of
-        ``PlannedRun``. Raises OSError where no process can be started.
+        ``keep_data`` is false if the caller removes the data of a valid run; ``patience_s`` is that of ``PlannedRun``.
+        Raise OSError if no process can be started.
         """
         order = {"run": str(directory.path), "keep_data": keep_data, "patience_s": patience_s}
         line = json.dumps(order).encode() + b"\n"
@@ -109,17 +108,17 @@ class Makers:
                 reap(process)
             process = self._start(errors)
         self._started.append(process)
-        self._tell(process, line)  # one that has died already is noticed where its result is waited for
+        self._tell(process, line)  # if it has died already, read() will notice
         return Making(directory, process)
 
     def _start(self, errors: IO[str]) -> Process:
         """Start a process: forked from a howdah command, which has most modules loaded; otherwise a new Python.
 
-        It is in a session of its own, so that it can be ended together with its run.
+        It gets a session of its own, so that it can be killed together with its run.
         """
         parent = os.getpid()
         if self.command == WORKER and self.environment is None and is_own_process() and can_fork():
-            from howdah.work import worker  # and all that makes a run
+            from howdah.work import worker  # loads all that makes a run
 
             worker.prepare()
             return Forked(partial(worker.serve, parent), errors.fileno())
@@ -128,7 +127,7 @@ class Makers:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            bufsize=0,  # what has been read must be seen: select() knows nothing of a buffer
+            bufsize=0,  # select() does not see data in a buffer
             start_new_session=True,
             env=None if self.environment is None else {**os.environ, **self.environment},
         )
@@ -142,20 +141,20 @@ class Makers:
         return process.poll() is None
 
     def finish(self, making: Making) -> int | None:
-        """Take back the process of a run that has ended. Returns its exit status if it died, else None."""
+        """Take back the process of a run that has ended. Return the exit status if it died, else None."""
         if making.last is not None:
             self._idle.append(making.process)
             return making.last.died
         return reap(making.process)
 
     def kill(self) -> None:
-        """Kill every process that was started, with its run; an interruption may have kept it from being listed."""
+        """Kill every process that was started, with its run, including those an interruption kept from being listed."""
         self._idle.clear()
         for process in self._started:
             end(process)
 
     def end(self) -> None:
-        """End the processes that wait for work."""
+        """End the idle processes."""
         while self._idle:
             reap(self._idle.pop())
 
@@ -163,14 +162,14 @@ class Makers:
 def end(process: Process) -> None:
     """Kill a process with its run."""
     if process.poll() is None:
-        for kill in (os.killpg, os.kill):  # the run is in its worker's group; one only just forked has none yet
+        for kill in (os.killpg, os.kill):  # the run is in its worker's group; a worker just forked has no group yet
             with contextlib.suppress(ProcessLookupError):
                 kill(process.pid, signal.SIGKILL)  # the guest dies with the run
         reap(process)
 
 
 def reap(process: Process) -> int:
-    """Let a process that has no run end, and return its status."""
+    """Let a process without a run exit, and return its status."""
     with contextlib.suppress(BrokenPipeError):
         pipe(process.stdin).close()
     pipe(process.stdout).close()
@@ -178,7 +177,7 @@ def reap(process: Process) -> int:
 
 
 class LocalExecutor:
-    """``workers`` runs at a time. ``command`` starts a process that makes runs."""
+    """Makes ``workers`` runs at a time on this machine. ``command`` starts a worker process."""
 
     def __init__(self, workers: int, command: Sequence[str] = WORKER) -> None:
         self.workers = workers
@@ -195,7 +194,7 @@ class LocalExecutor:
         return []
 
     def open(self, jobs: Sequence[Job], *, total: int | None = None) -> None:
-        """Do nothing, because the cache has what the jobs need."""
+        """Do nothing: the cache has what the jobs need."""
 
     def has_room(self) -> bool:
         return len(self._making) < self.workers
@@ -240,7 +239,7 @@ class LocalExecutor:
                 return outcome
         else:
             outcome.error = failure(making, status, cell.plan.run, str(experiment.path))
-        tell_of_room(outcome.error, experiment)  # before the partial directory goes, which makes room
+        tell_of_room(outcome.error, experiment)  # before the partial directory is removed, which frees space
         shutil.rmtree(making.directory.path, ignore_errors=True)
         return outcome
 
@@ -260,7 +259,7 @@ class LocalExecutor:
 
 
 def failure(making: Making, status: int | None, run: str, where: str) -> HowdahError:
-    """The reason why a process ended without a verdict."""
+    """Return the reason why a process ended without a verdict."""
     last = making.last
     if last is not None and last.error is not None:
         return HowdahError(last.error, where=last.where, hint=last.hint)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of an experiment whose engine is ready: each with its plan, its key, and what it is expected to cost.
+"""The runs of an experiment whose engine is ready, each with its plan, its key and its expected cost.
 
-Runs whose plans are kept are kept, the others made when they are asked for. Besides, a run takes some 20 bytes: its
-place in the order, and its cost.
+Runs whose plans are kept are kept as well; the others are made on each access. Any run also takes some 20 bytes, for
+its place in the order and its cost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Places = np.ndarray[tuple[int], np.dtype[np.int32]]
 
 
 def _needs(plan: Plan) -> set[tuple[str, ...]]:
-    """What the engine must prepare for a plan."""
+    """Return what the engine must prepare for a plan."""
     modules = {("module", *plan.kernels, name) for name in (*plan.modules, *(plan.required_modules or ()))}
     modules |= {("module build", path, str(build)) for path, build in plan.module_builds.items()}
     return {("engine", plan.engine), *(("kernel", name) for name in plan.kernels), *modules} | (
@@ -40,7 +40,7 @@ def _needs(plan: Plan) -> set[tuple[str, ...]]:
 
 
 class Runs(Computed[PlannedRun]):
-    """The run of each of these plans. ``identities`` are those of the prepared engines, by their names."""
+    """The runs of these plans. ``identities`` has the identity of each prepared engine by its name."""
 
     def __init__(self, plans: Plans, identities: dict[str, Identity]) -> None:
         self.plans, self._identities = plans, identities
@@ -51,7 +51,7 @@ class Runs(Computed[PlannedRun]):
         return len(self.plans)
 
     def at(self, index: int) -> PlannedRun:
-        """Raises HowdahError for a run that cannot be planned, or needs what was not prepared."""
+        """Return a run. Raise HowdahError if it cannot be planned, or needs what was not prepared."""
         known = self.chosen.get(index)
         if known is not None:
             return known
@@ -74,24 +74,24 @@ class Runs(Computed[PlannedRun]):
 
     @property
     def whole(self) -> bool:
-        """Whether all of them are kept."""
+        """Whether all runs are kept."""
         return self.plans.whole
 
     def name(self, index: int) -> tuple[str, dict[str, Scalar]]:
-        """The name of a run and its place on the axes, though it may be one that cannot be planned."""
+        """Return the name of a run and its values on the axes, even if the run cannot be planned."""
         return self.plans.cells.name(self.plans.places[index])
 
     def unplanned(self, index: int) -> PlannedRun:
-        """A run that cannot be planned: it has its own name, and the plan of another one."""
+        """Return a placeholder for a run that cannot be planned: its own name, and the plan of another run."""
         run, axes = self.name(index)
         other = next(iter(self.chosen.values())).plan
         return PlannedRun(replace(other, run=run, axes=axes), "", number=index)
 
     def costs(self) -> Costs:
-        """Expected core seconds of each run.
+        """Return the expected core seconds of each run.
 
-        A point costs what the first one of its part costs, times the factor that each of its values makes there. That
-        is right where the factors are independent, which they nearly are: bits are rate times duration.
+        The cost of a point is that of the first point of its part, times the factor of each of its values there. That
+        is exact if the factors are independent, which they nearly are: bits are rate times duration.
         """
         if self.whole:
             return np.array([expected_core_s(run.plan) for run in self], np.float32)
@@ -110,7 +110,8 @@ class Runs(Computed[PlannedRun]):
         return whole[np.asarray(self.plans.places)] if len(self) < len(whole) else whole
 
     def recipe(self) -> str:
-        """What all keys depend on. Files that plans are made of show in the chosen plans."""
+        """Return a digest of everything that the keys depend on. Other files that go into plans are covered by the
+        chosen plans."""
         profile = self.plans.profile
         code = remembered_sha256(["howdah.plan.compile", "howdah.profile.load"])
         parts = [profile.text, str(profile.path.resolve()), str(len(self)), code, agent_sha256(), analysis_sha256()]
@@ -120,8 +121,8 @@ class Runs(Computed[PlannedRun]):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """An experiment whose engine is ready. ``parallel``: whether several of its runs may be made at once. Of all its
-    runs those at ``wanted`` are made."""
+    """An experiment whose engine is ready. ``parallel``: whether several of its runs may be made at once. ``wanted``
+    has the places of the runs to make."""
 
     experiment: ExperimentDirectory
     profile: Profile
@@ -135,19 +136,19 @@ class Prepared:
         return list(dict.fromkeys(run.plan.engine for run in self.cells.chosen.values()))
 
     def only(self, wanted: Wanted) -> Prepared:
-        """The same experiment, of which some runs are made."""
+        """Return the same experiment with only some of its runs wanted."""
         return replace(
             self,
             wanted=np.array([place for place in self.wanted.tolist() if wanted(*self.cells.name(place))], np.int32),
         )
 
     def open(self) -> None:
-        """Open the memory of a sweep that is not planned whole. Raises OSError where the cache cannot be written."""
+        """Open the memory of a sweep that is not planned whole. Raise OSError if the cache cannot be written."""
         if not self.cells.whole:
             self.memory.open(self.cells.recipe())
 
     def write_index(self) -> None:
-        """Of a sweep that is not planned whole it lists the runs that the memory has, which ended."""
+        """Write experiment.json. For a sweep that is not planned whole, it lists the ended runs that the memory has."""
         profile, whole = self.profile, self.cells.whole
         rows = self.experiment.indexed(self.cells) if whole else (run for _, run in self.memory.runs())
         self.experiment.write_index(

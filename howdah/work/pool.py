@@ -18,12 +18,12 @@ from howdah.work.forked import die_with_parent
 
 @contextmanager
 def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of ``workers`` processes. Tasks that have not started when the block ends never start.
+    """Provide a pool of ``workers`` processes. Tasks that have not started when the block ends never start.
 
-    Ctrl-C ends running tasks. That is safe: each file is written whole or not at all.
-    Raises HowdahError if one of them was killed from outside.
+    Ctrl-C ends running tasks, which is safe because each file is written whole or not at all. Raise HowdahError if a
+    process was killed from outside.
     """
-    # Forked: a new interpreter would look for its modules in the user's directory.
+    # Fork: a new interpreter would search for modules in the user's directory.
     context = multiprocessing.get_context("fork")
     executor = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(os.getpid(),))
     try:
@@ -51,7 +51,7 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _end_all() -> None:
-    """End processes that the executor started before it failed to start another one or its thread.
+    """Kill processes that the executor started before it failed to start another one or its thread.
 
     They may not have reached ``_begin`` yet, so SIGTERM would call the command's own handler.
     """
@@ -60,11 +60,10 @@ def _end_all() -> None:
 
 
 def _begin(parent: int) -> None:
-    """Reset the signal handlers of a worker: the command's own, which a fork inherits, would keep it alive.
+    """Reset the signal handlers of a worker, which inherits the command's.
 
-    The executor ends the other workers with SIGTERM when one has died.
-    With a handler that raises, the task would fail instead and the worker wait for the next one, for ever where the
-    dead worker held the lock of the queue.
+    When a worker has died, the executor ends the others with SIGTERM. A handler that raises would only fail the task,
+    and the worker would wait for the next one, for ever if the dead worker held the lock of the queue.
     """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

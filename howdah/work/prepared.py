@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way from a profile to its finished runs, for every command that makes runs.
+"""From a profile to its finished runs: the steps that all commands that make runs share.
 
 Compile, hold the experiment's directory, prepare the engine, name the cells, bring old results up to date, make what is
 missing, write the index. Claims of earlier runs are removed first, so an interrupted experiment has none.
@@ -35,13 +35,13 @@ from howdah.work.queue import RunQueue, Waiting, outcome_there
 from howdah.work.results import Tell, refresh_all, say
 from howdah.work.sweep_memory import SweepMemory
 
-Build = Callable[[str, int, int], None]  # a step of a build, how far it is, of how much (0: not known)
+Build = Callable[[str, int, int], None]  # a step of a build, parts done, parts in total (0: unknown)
 
 
 def hold(path: Path, locks: ExitStack) -> ExperimentDirectory:
     """Open or create the experiment in a directory, hold it until ``locks`` closes, and remove leftovers in it.
 
-    Raises HowdahError where another command holds it, or it cannot be written.
+    Raise HowdahError if another command holds it or it cannot be written.
     """
     experiment = ExperimentDirectory(path)
     experiment.create()
@@ -57,13 +57,13 @@ def prepare(
     build: Build,
     engines: dict[str, Engine] | None = None,
 ) -> Prepared:
-    """Prepare the engines for these plans of a profile (a control may have its own engine), and write what the held
-    experiment will be.
+    """Prepare the engines for these plans of a profile (a control may have its own engine), and write the profile to
+    the held experiment.
 
-    ``engines`` are those that a caller of many experiments has prepared, by name, which take what they have built as it
-    was; further ones are added. Without it all are new, and find what was edited since.
+    A caller of many experiments passes the ``engines`` it has prepared, by name; they use what they have built without
+    looking for changes, and further ones are added. Without it all engines are new and notice edited sources.
 
-    Raises EngineUnavailableError where an engine cannot run here, and HowdahError where something cannot be built.
+    Raise EngineUnavailableError if an engine cannot run here, and HowdahError if something cannot be built.
     """
     known = {} if engines is None else engines
     by_engine: dict[str, list[Plan]] = {}
@@ -91,21 +91,21 @@ def make(
     tell: Tell = say,
     executor: Executor | None = None,
 ) -> list[Outcome]:
-    """Make the missing runs; return the outcomes in the order of the runs. Of runs whose plans are not kept only those
-    with an error or an invalid run are returned, up to a thousand.
+    """Make the missing runs and return the outcomes in the order of the runs. Of runs whose plans are not kept, return
+    only those with an error or an invalid run, up to MOST_NOTED.
 
-    ``executor`` makes them. This machine makes the others, ``workers`` at a time: all without an executor, else those
-    that no other machine can make.
+    The ``executor`` makes the runs that other machines can make, if there is one; this machine makes the others,
+    ``workers`` at a time.
 
-    Existing runs are analysed again where the analysis has changed: those whose plans are kept before anything is made,
-    the others as their turn comes. A run whose files differ from its digests gets an error as its outcome; without
+    Existing runs are analysed again if the analysis has changed: those whose plans are kept before anything is made,
+    the others when it is their turn. A run whose files differ from its digests has an error as its outcome; without
     ``keep_going`` nothing is made then. The indexes of the experiments are written however this ends.
     """
     for each in prepared:
         each.open()
     try:
         for each in prepared:
-            each.write_index()  # a command that is killed leaves what it finished to be read
+            each.write_index()  # if the command is killed, its finished runs are listed
         found = looked_at(prepared, workers, again, tell)
         outcomes = list(found.refused)
         if outcomes and not keep_going:
@@ -134,8 +134,8 @@ def make(
 
 @dataclass(frozen=True)
 class FoundRuns:
-    """What may have to be made, the outcomes of runs that are there, those of runs whose results cannot be used, and
-    how many more the memories know to be there."""
+    """What exists of some experiments: runs that may have to be made, outcomes of existing runs, outcomes of runs whose
+    results cannot be used, and how many further runs exist according to the memories."""
 
     waiting: list[Waiting]
     there: list[Outcome]
@@ -144,7 +144,7 @@ class FoundRuns:
 
 
 def looked_at(prepared: Sequence[Prepared], workers: int, again: bool, tell: Tell) -> FoundRuns:
-    """Look what is there of some experiments, whose memories are open where they have one."""
+    """Find out which runs of some experiments exist. Memories, where experiments have one, are open."""
     left: list[Places] = []
     jobs: list[Job] = []
     for each in prepared:
@@ -188,8 +188,8 @@ def _has_ended(run: IndexedRun) -> bool:
 
 
 def _bring_up_to_date(jobs: Sequence[Job], workers: int, tell: Tell) -> dict[int, HowdahError]:
-    """Analyse existing runs again where the analysis has changed; return the errors of runs where that cannot be, by
-    ``id`` of their jobs."""
+    """Analyse existing runs again if the analysis has changed. Return the errors of runs where that fails, by ``id`` of
+    the job."""
     there = {run.path: (run, job) for job in jobs if (run := job.experiment.finished(job.cell)) is not None}
     refused: dict[int, HowdahError] = {}
     for run, error in refresh_all([run for run, _ in there.values()], workers):
@@ -206,7 +206,7 @@ def _bring_up_to_date(jobs: Sequence[Job], workers: int, tell: Tell) -> dict[int
 def _divided(waiting: Waiting) -> tuple[Waiting, Waiting]:
     """Separate the runs that other machines can make from the others.
 
-    Raises HowdahError where the plans of the others are not known.
+    Raise HowdahError if some of the others are in a sweep whose plans are not kept.
     """
     cells = waiting.prepared.cells
     looked = waiting.places.tolist() if cells.whole else list(cells.chosen)
@@ -222,7 +222,7 @@ def _divided(waiting: Waiting) -> tuple[Waiting, Waiting]:
 
 
 def _why_it_stays(plan: Plan, engines: Mapping[str, Engine]) -> str | None:
-    """The reason why no other machine can make the run; None where one can."""
+    """Return why no other machine can make the run, or None if one can."""
     engine = engines[plan.engine]
     if not isinstance(engine, Portable):
         return f"the engine {plan.engine} makes {plan.run} here"

@@ -21,14 +21,14 @@ from howdah.work.planned import Costs, Places, Prepared
 from howdah.work.stage import is_current, refresh
 from howdah.work.sweep_memory import Read
 
-MOST_NOTED = 1000  # outcomes that are not as they should be, of runs whose plans are not kept
+MOST_NOTED = 1000  # the most outcomes with an error or an invalid run to keep, of runs whose plans are not kept
 
 
 def outcome_there(job: Job) -> Outcome | None:
-    """The outcome of a job whose run is there, after its results were brought up to date.
+    """Return the outcome of a job whose run exists, after bringing its results up to date.
 
-    None where it is to be made: an invalid run in real time may be valid this time, as the machine may have its
-    processors free. In virtual time it would be the same. Raises HowdahError where the results cannot be used.
+    Return None if the run is to be made. That includes an invalid run in real time, which may be valid when the machine
+    is less busy; in virtual time the result would be the same. Raise HowdahError if the results cannot be used.
     """
     run = job.experiment.finished(job.cell)
     if run is None:
@@ -43,11 +43,11 @@ def outcome_there(job: Job) -> Outcome | None:
 
 @dataclass(eq=False)
 class Waiting:
-    """The runs of an experiment that may have to be made, by their ``places``."""
+    """The ``places`` of an experiment's runs that may have to be made, the most expensive first."""
 
     prepared: Prepared
     places: Places
-    costs: Costs  # of all runs of the experiment
+    costs: Costs  # of all runs of the experiment, by place
     next: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -59,12 +59,12 @@ class Waiting:
         return len(self.places) - self.next
 
     def at(self, places: Places) -> Waiting:
-        """Only the runs at these places."""
+        """Return only the runs at these places."""
         return Waiting(self.prepared, places, self.costs)
 
     @property
     def jobs(self) -> Iterator[Job]:
-        """Jobs that together need everything that any of these runs needs: of runs whose plans are kept, all."""
+        """Jobs that together need everything that these runs need: all jobs if their plans are kept."""
         cells, experiment = self.prepared.cells, self.prepared.experiment
         if cells.whole:
             return (Job(experiment, cells[int(place)]) for place in self.places[self.next :])
@@ -78,10 +78,10 @@ class Waiting:
 
 
 class RunQueue:
-    """Experiments come one after the other, the cheapest first, so an interrupted batch leaves whole experiments. The
-    longest runs of each come first, so no core waits at the end for a run that began late.
+    """The queue. The cheapest experiment comes first, so that an interrupted batch leaves complete experiments. Within
+    one, the longest runs come first, so that no core waits at the end for a run that began late.
 
-    ``there`` are outcomes of runs that were looked at before, and ``known`` is the number of runs that memories have.
+    ``there`` has outcomes of runs that were examined before, and ``known`` is the number of runs that memories have.
     The outcome of a run whose plan is not kept is dropped once it was reported, unless something is wrong with it.
     """
 
@@ -97,12 +97,12 @@ class RunQueue:
         self.paths = set(self._of)
 
     def __len__(self) -> int:
-        """The number of jobs that wait."""
+        """The number of waiting jobs."""
         return sum(map(len, self._waiting))
 
     @property
     def whole(self) -> bool:
-        """Whether ``jobs`` are all that wait."""
+        """Whether ``jobs`` has all waiting jobs."""
         return all(each.prepared.cells.whole for each in self._waiting)
 
     @property
@@ -115,7 +115,7 @@ class RunQueue:
         return sum(max(each.core_s, 0.0) for each in self._waiting if each)
 
     def take(self) -> Job | Outcome:
-        """The next job, or its outcome where its run is there or cannot be made."""
+        """Return the next job, or its outcome if its run exists or cannot be made."""
         waiting = next(each for each in self._waiting if each)
         cells, experiment, place = waiting.prepared.cells, waiting.prepared.experiment, waiting.take()
         try:
@@ -130,7 +130,7 @@ class RunQueue:
             return Outcome(job, error=error)
 
     def settle(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Take outcomes that were reported, behind those that were taken before; returns those that are kept."""
+        """Record newly reported outcomes in the memories and the summary. Return the outcomes to keep."""
         reported = outcomes[self._settled :]
         del outcomes[self._settled :]
         for outcome in reported:
@@ -157,7 +157,7 @@ class RunQueue:
 
 
 def _reader(run: RunDirectory, cell: PlannedRun) -> Read:
-    """A function that reads a run that ended and keeps no plan alive."""
+    """Return a function that reads a run that ended, without keeping its plan in memory."""
     about = indexed(cell, PENDING, None)
     repeatable = cell.plan.traits.virtual_clock
 

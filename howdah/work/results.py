@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads results for every command: of today's analysis, from files whose digests match.
+"""Read results for all commands: results of the current analysis, from files whose digests match.
 
 Only this module calls ``load_experiment`` and ``refresh`` (tests/unit/test_work_reading.py). A command that read
 results on its own could print numbers of another analysis, or of a file that somebody changed.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.cache import Progress
-from howdah.claim.claims import judge_claims, judged_with
+from howdah.claim.claims import claims_profile, judge_claims
 from howdah.errors import HowdahError
 from howdah.layout import write_stderr
 from howdah.number import counted
@@ -44,35 +44,35 @@ def read_results(
 ) -> Experiment:
     """Read the experiment, or the one run, in a directory. ``kept`` reduces each run to what the caller keeps.
 
-    Results of another analysis are made again first. Raises HowdahError when that is not possible, when the directory
-    holds neither experiment nor run, and (MismatchError) when a file is not the one that was recorded.
+    Results of another analysis are recomputed first. Raise HowdahError if that is not possible or the directory holds
+    neither experiment nor run, and MismatchError if a file differs from its digest.
     """
     bring_up_to_date(path, tell, workers=workers)
     return load_experiment(path, kept=kept)
 
 
-PIECE = 250  # runs that are in memory at once where many are read
+PIECE = 250  # the most runs in memory at once when many are read
 
 
 @dataclass(frozen=True)
 class Others:
-    """What ``read_others`` found. ``names`` are all runs that are there, in the experiment's order."""
+    """The result of ``read_others``. ``names`` has all existing runs, in the experiment's order."""
 
     path: Path
     name: str
     names: list[str]
     unchanged: set[str]
-    states: dict[str, bytes]  # of all but the unchanged, from before they are read
+    states: dict[str, bytes]  # of the changed runs, taken before they are read
 
     def pieces(self) -> Iterator[list[Run]]:
-        """Yield all runs that changed, some at a time. Each has only its own kernel (``Run.likely_kernel``)."""
+        """Yield all runs that changed, PIECE at a time. Each has only its own kernel (``Run.likely_kernel``)."""
         names = list(self.states)
         for start in range(0, len(names), PIECE):
             yield load_experiment(self.path, only=set(names[start : start + PIECE])).runs
 
 
 def read_others(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> Others:
-    """Read as ``read_results`` does, but skip runs whose files have the ``known`` state, and keep few runs in memory.
+    """Read like ``read_results``, but skip runs whose files have the ``known`` state, and keep few runs in memory.
 
     A caller that knows a run's state has its results from an earlier call, which checked them.
     """
@@ -96,7 +96,7 @@ def read_ended(experiment: Path, names: Iterable[str]) -> Iterator[Run]:
 
 
 def check_results(path: Path) -> None:
-    """Check as ``read_results`` does, with the same errors and messages, but keep no run in memory."""
+    """Check like ``read_results``, with the same errors and messages, but keep no run in memory."""
     if not (path / "experiment.json").exists():
         read_results(path)
         return
@@ -113,9 +113,9 @@ def bring_up_to_date(
     without: Container[str] = (),
     progress: Progress | None = None,
 ) -> int:
-    """Recompute results of another analysis, with ``force`` all of them; return the number of runs.
+    """Recompute results of another analysis, or with ``force`` all results. Return the number of runs recomputed.
 
-    Reports what cannot be brought up to date (data not kept) or checked (no digests). Skips runs named in ``without``.
+    Report results that cannot be recomputed (data not kept) or checked (no digests). Skip runs named in ``without``.
     """
     unknown, old = [], []
     for run in runs_of(path):
@@ -136,7 +136,7 @@ def bring_up_to_date(
         if progress is not None:
             progress(_AGAIN, number, len(old))
     if old:
-        with suppress(OSError):  # the index of a directory that cannot be written holds no measures
+        with suppress(OSError):  # a read-only directory: its index has no measures
             run_experiment.ExperimentDirectory(
                 path if (path / "experiment.json").exists() else path.parent
             ).update_index()
@@ -155,8 +155,8 @@ def bring_up_to_date(
 def refresh_all(
     runs: Iterable[RunDirectory], workers: int = 1, *, force: bool = False
 ) -> Iterable[tuple[RunDirectory | None, HowdahError | None]]:
-    """Refresh runs, ``workers`` at a time. Yields each refreshed run, None for one that another process refreshed
-    meanwhile, and the error of one that cannot be refreshed; nothing for current ones."""
+    """Refresh runs, ``workers`` at a time. Yield nothing for current runs. Otherwise yield the run, or None if another
+    process refreshed it meanwhile, and its error, or None if it was refreshed."""
     runs = [run for run in runs if force or _perhaps_old(run)]
     if workers == 1 or len(runs) < 2:
         for run in runs:
@@ -171,7 +171,7 @@ def _perhaps_old(run: RunDirectory) -> bool:
     try:
         return not is_current(read_record(run))
     except HowdahError:
-        return True  # told where it is refreshed
+        return True  # _refreshed() reports the error
 
 
 def _refreshed(run: RunDirectory, force: bool) -> tuple[RunDirectory | None, HowdahError | None]:
@@ -183,7 +183,7 @@ def _refreshed(run: RunDirectory, force: bool) -> tuple[RunDirectory | None, How
 
 
 def runs_of(path: Path) -> list[RunDirectory]:
-    """The runs of an experiment that exist on disk; for the directory of one run, that run."""
+    """Return the runs of an experiment that exist on disk, or the one run whose directory this is."""
     index = path / "experiment.json"
     if not index.exists():
         return [RunDirectory(path)] if (path / "plan.json").exists() else []
@@ -208,13 +208,13 @@ class Listed:
 
     @property
     def shown(self) -> str:
-        """The verdict and a remark on it, as a list shows them."""
+        """The verdict with a remark, as a list shows it."""
         return "(changed)" if self.changed else self.verdict + (" (outdated)" if self.outdated else "")
 
 
 def listed(path: Path) -> list[Listed]:
-    """The runs of an experiment as they are on disk. Nothing is recomputed: a verdict of another analysis says so, and
-    a verdict whose file was changed is left out."""
+    """Return the runs of an experiment as they are on disk, without recomputing. A verdict of another analysis is
+    marked as outdated; a verdict whose file was changed is left out."""
     found = []
     for cell in read_index(path / "experiment.json").cells:
         run = RunDirectory(path / cell.run)
@@ -254,15 +254,15 @@ def _tell_of_old(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
 
 
 def judged_claims(path: Path, profile: Path | None = None) -> ClaimsFile | None:
-    """Judge the claims of an experiment and write claims.json; its content, or None without claims.
+    """Judge the claims of an experiment and write claims.json. Return its content, or None without claims.
 
-    The claims are those of ``profile``, by default of the profile with which the experiment was run.
+    The claims are those of ``profile``, by default of the profile that the experiment was run with.
     """
     bring_up_to_date(path)
     return judge_claims(path, profile)
 
 
 def renew_claims(path: Path) -> None:
-    """Judge an experiment's claims again where claims.json is there, so that what is shown of them is not stale."""
+    """Judge an experiment's claims again if it has claims.json, so that no stale claim is shown."""
     if (path / CLAIMS_NAME).exists():
-        judge_claims(path, judged_with(path))
+        judge_claims(path, claims_profile(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages of one run after its plan: engine, ingest, measure, judge. Each can be done alone, from the directory.
+"""The stages of a run after planning: engine, ingest, measure, judge. Each can be repeated alone, from the directory.
 
 Modules that read tables are imported only to analyse, because importing them takes longer than planning a run.
 """
@@ -46,16 +46,16 @@ def _timed(record: RunRecord, stage: str) -> Iterator[None]:
 
 
 def _core_s() -> float:
-    """Processor seconds of this process and its ended children, guests among them."""
+    """Return the processor seconds of this process and its ended children, including guests."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 @contextmanager
 def _told(directory: RunDirectory) -> Iterator[None]:
-    """Turn errors of reading damaged raw records into an error in words.
+    """Turn errors from damaged raw records into a RunFailedError, which fails only this run.
 
-    Only this run fails then. A full disk is passed on, because every run would meet it.
+    Errors of the system, such as a full disk, are passed on, because they would fail every run.
     """
     from howdah.record.table import TRIPPED
 
@@ -81,13 +81,13 @@ def _log_analysis(directory: RunDirectory) -> None:
 
 
 def load() -> None:
-    """Import what an analysis needs, also what it imports late, so that forked processes inherit it."""
+    """Import what an analysis needs, including its lazy imports, so that forked processes inherit it."""
     import numpy.ma  # noqa: F401
 
     import howdah.work.analysis  # noqa: F401
 
     for each in registered().values():
-        if each.extension is None:  # a package's own may be broken, which is told where a run needs it
+        if each.extension is None:  # a package's may be broken, which is reported when a run needs it
             _ = each.reader
 
 
@@ -103,9 +103,9 @@ def read_plan(directory: RunDirectory) -> Plan:
 
 
 def analyse(directory: RunDirectory, plan: Plan, record: RunRecord, progress: Progress) -> None:
-    """raw/ to tables, metrics and verdict, with the time each stage took in the record.
+    """Make tables, metrics and verdict from raw/, and record the time of each stage.
 
-    Raises RunFailedError for records that cannot be read; engine.log then says where.
+    Raise RunFailedError for records that cannot be read; engine.log then has the traceback.
     """
     from howdah.work import analysis
 
@@ -122,7 +122,7 @@ def analyse(directory: RunDirectory, plan: Plan, record: RunRecord, progress: Pr
 
 
 def _algorithms(directory: RunDirectory) -> dict[str, Any]:
-    """What the kernel reports of the modules of the flows' algorithms; empty where the agent did not ask."""
+    """Return what the kernel reports of the flows' algorithm modules; empty if the agent did not ask."""
     agent = directory.raw / "agent.json"
     return dict(read_raw_json(agent).get("algorithms") or {}) if raw_exists(agent) else {}
 
@@ -136,16 +136,15 @@ def _invalid(directory: RunDirectory, message: str) -> None:
 def execute(
     directory: RunDirectory, progress: Progress, *, keep_data: bool = True, engine: Engine | None = None
 ) -> str:
-    """Run the plan in ``directory`` and analyse it; return the verdict.
+    """Run the plan in ``directory`` and analyse it. Return the verdict.
 
-    Without ``keep_data`` the caller removes the data of a run that counts, so they are neither compressed nor given
-    digests first.
-    ``engine`` is one that has been prepared for the plan: it does not look at what it has built once more. Without it
-    that is the one which this process kept.
+    Without ``keep_data`` the caller removes the data of a valid run, so they are neither compressed nor given digests.
+    ``engine`` is an engine prepared for the plan, which does not check again what it has built; the default is the one
+    that this process kept.
 
-    A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. So does a run whose
-    records cannot be analysed, and an error of howdah's own. Raises only an error that is not about this run (a missing
-    engine, a full disk).
+    A guest that died leaves an *invalid* run with its console, and the status ``failed`` in run.json. So does a run
+    whose records cannot be analysed, and an internal error of howdah. Raise only errors that concern every run (a
+    missing engine, a full disk).
     """
     plan = read_plan(directory)
     record = read_record(directory)
@@ -181,7 +180,7 @@ def _failed(directory: RunDirectory, record: RunRecord, error: RunFailedError) -
     record.status = "failed"
     if error.known is not None:
         record.take(error.known)
-    # Whoever reads this finds the directory under the name it gets when it is kept.
+    # The directory gets its final name before anyone reads this.
     said = str(error).replace(directory.path.name, directory.name)
     record.error = said
     _invalid(directory, said)
@@ -199,8 +198,7 @@ def _own_mistake(directory: RunDirectory, error: Exception) -> RunFailedError:
 
 @contextmanager
 def _alone(directory: RunDirectory) -> Iterator[None]:
-    """Lock a run, because only one process at a time may change its results. Does nothing where the file system has no
-    locks."""
+    """Hold a run's lock: only one process at a time may change its results. File systems without locks are ignored."""
     handle = os.open(directory.path, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -211,15 +209,15 @@ def _alone(directory: RunDirectory) -> Iterator[None]:
 
 
 def is_current(record: RunRecord) -> bool:
-    """Whether the results in run.json were made by today's analysis, or by none."""
+    """Return whether the current analysis made the results in run.json. An unfinished run is current."""
     return record.status != "finished" or record.analysis_sha256 == analysis_sha256()
 
 
 def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
-    """Recompute tables, metrics and verdict if the analysis has changed; return whether it had.
+    """Recompute tables, metrics and verdict if the analysis has changed. Return whether it had.
 
-    The results of a run whose data were not kept stay as they are (see ``outdated``). Raises MismatchError when raw/ or
-    the plan differ from the run's digests, and HowdahError when nothing can be written.
+    A run whose data were not kept stays as it is (see ``outdated``). Raise MismatchError if raw/ or the plan differ
+    from the run's digests, and HowdahError if the results cannot be written.
     """
 
     def needed(record: RunRecord) -> bool:
@@ -241,7 +239,7 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
                     where=str(directory.path),
                     hint="'howdah run --again' makes the run again.",
                 )
-            # Who finds it so, after this process was killed, makes the results again.
+            # If this process is killed, the next reader recomputes the results.
             write_record(directory, only(record, is_source).but(analysis_sha256=None))
             record.stages = [each for each in record.stages if each.stage == "engine"]
             analyse(directory, read_plan(directory), record, lambda _phase, _done, _total: None)
@@ -256,6 +254,6 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
 
 
 def outdated(directory: RunDirectory) -> bool:
-    """Whether another analysis made the results, and the data to recompute them were not kept."""
+    """Return whether another analysis made the results and the data to recompute them were not kept."""
     record = read_record(directory)
     return not can_be_analysed(record) and not is_current(record)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the runs of a sweep that ended in SQLite, so that resuming does not open finished runs.
+"""Remember the ended runs of a sweep in SQLite, so that resuming does not open finished runs.
 
-The database is in the user's cache, because a directory of runs may come from elsewhere. A row counts while the inodes,
-sizes and times of its run's four files are unchanged and the sweep has the same plans. A run whose row does not count
-is read from its own files, so a lost or damaged database loses nothing. It also has the rows of ``howdah.load``
-(howdah/library/index.py).
+The database is in the user's cache, because a directory of runs may come from elsewhere. A row is valid while the
+inodes, sizes and times of its run's four files are unchanged and the sweep has the same plans. Runs without a valid row
+are read from their own files, so a lost or damaged database loses nothing. The same file has the rows of
+``howdah.load`` (howdah/library/index.py).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from howdah.record.index import IndexedRun
 
 KIND = "sweep"
 _FILES = ("run.json", "plan.json", "metrics.json", "verdict.json")
-_TICK_S = 0.05  # a file may change without its time changing for as long, on any file system of Linux
+_TICK_S = 0.05  # two changes within this time may get the same time, on any file system of Linux
 _FORMAT = 1
-_LOCKED_S = 30.0  # readers of many runs write their rows to the same file
+_LOCKED_S = 30.0  # wait for other writers: readers of many runs write to the same file
 _TABLES = """
 CREATE TABLE sweep (recipe TEXT);
 CREATE TABLE run (
@@ -38,7 +38,8 @@ CREATE TABLE run (
 
 
 def stamp(directory: str) -> bytes | None:
-    """A value that changes with any of a run's files. Zeros stand for a missing file; None if run.json is missing."""
+    """Return a value that changes with any of a run's files, with zeros for a missing file; None if run.json is
+    missing."""
     found = array("q")
     for name in _FILES:
         try:
@@ -53,16 +54,16 @@ def stamp(directory: str) -> bytes | None:
 
 
 def is_settled(found: bytes) -> bool:
-    """Whether a file written from now on gets a later time, so that equal times mean an equal file."""
+    """Return whether a file written from now on gets a later time, so that equal times mean an equal file."""
     times = array("q", found)[3::4]
     return time.time_ns() - max(times) > _TICK_S * 1e9
 
 
-Read = Callable[[], IndexedRun | None]  # a run from its files; None where they are no whole run's
+Read = Callable[[], IndexedRun | None]  # reads a run from its files; None if they are incomplete
 
 
 class SweepMemory:
-    """Of one experiment, which the caller holds. While it is not open it has no run, and keeps none."""
+    """The memory of one experiment, which the caller holds. Until it is opened it has no runs and stores none."""
 
     def __init__(self, experiment: Path, cache: Cache | None = None) -> None:
         self.experiment = experiment
@@ -71,9 +72,8 @@ class SweepMemory:
         self._unsettled: deque[tuple[int, RunDirectory, Read]] = deque()
 
     def open(self, recipe: str) -> None:
-        """Open the database, and drop the rows that no longer hold. A damaged one is replaced by a new one.
-
-        ``recipe`` stands for all that the keys of the runs depend on. Raises OSError where the cache cannot be written.
+        """Open the database and delete invalid rows; replace a damaged database. ``recipe`` is a digest of everything
+        that the keys of the runs depend on. Raise OSError if the cache cannot be written.
         """
         try:
             self._open(recipe)
@@ -83,7 +83,7 @@ class SweepMemory:
 
     def _open(self, recipe: str) -> None:
         database = self._database = connect(self.file, self.experiment)
-        # A row that is lost when the machine stops costs the opening of one run.
+        # A row lost in a crash of the machine costs opening one run.
         database.execute("PRAGMA synchronous = OFF")
         with suppress(sqlite3.OperationalError):  # a new file has no tables
             if database.execute("SELECT recipe FROM sweep").fetchone() == (recipe,):
@@ -101,7 +101,7 @@ class SweepMemory:
         database.commit()
 
     def add(self, number: int, run: RunDirectory, read: Read) -> None:
-        """Keep a run that ended, once its files are older than what their times can tell."""
+        """Store a run that ended, once its files are old enough for their times to be reliable."""
         if self._database is not None:
             self._unsettled.append((number, run, read))
             self._settle()
@@ -113,18 +113,18 @@ class SweepMemory:
             found = stamp(str(run.path))
             if found is not None and not is_settled(found):
                 return
-            ended = read() if found is not None else None  # after its stamp was taken
+            ended = read() if found is not None else None  # only after taking its stamp
             if ended is not None:
                 point = (number, ended.run, json.dumps(ended.axes), ended.algorithm, ended.repetition)
                 row = (*point, ended.status, ended.verdict, found)
                 try:
                     self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-                except sqlite3.OperationalError:  # a reader of many runs still writes: the sweep goes on
+                except sqlite3.OperationalError:  # another process still writes: try later
                     return
-            self._unsettled.popleft()  # last: an interrupt between loses no run
+            self._unsettled.popleft()  # last, so that an interrupt loses no run
 
     def runs(self) -> Iterator[tuple[int, IndexedRun]]:
-        """The runs whose rows hold, each with its number, in the order of the sweep."""
+        """Yield the runs with valid rows, each with its number, in the order of the sweep."""
         if self._database is None:
             return
         names = list(IndexedRun.model_fields)
@@ -133,16 +133,16 @@ class SweepMemory:
             yield number, IndexedRun.model_construct(**{**values, "axes": json.loads(values["axes"])})
 
     def flush(self) -> None:
-        """Hand what was added to the kernel, so that it survives a killed command."""
+        """Commit the added rows, so that they survive if the command is killed."""
         if self._database is not None:
             self._database.commit()
 
     def settle(self) -> None:
-        """Keep the last runs, too, as soon as they can be."""
+        """Wait until the last runs can be stored, and store them."""
         if self._unsettled:
             time.sleep(2 * _TICK_S)
             self._settle()
-            self._unsettled.clear()  # of a file system whose clock is another: looked at anew the next time
+            self._unsettled.clear()  # the file system's clock is ahead: the next command reads them again
         self.flush()
 
     def close(self) -> None:
@@ -153,14 +153,13 @@ class SweepMemory:
 
 
 def database_of(experiment: Path, cache: Cache | None = None) -> Path:
-    """The file of an experiment's database. Raises HowdahError without a cache."""
+    """Return the file of an experiment's database. Raise HowdahError without a cache."""
     return (cache or Cache()).path(KIND, f"{content_key(str(experiment.resolve()))}.sqlite")
 
 
 def connect(file: Path, experiment: Path) -> sqlite3.Connection:
-    """A database that says whose it is. One that is damaged or of another format is replaced by an empty one.
-
-    Raises OSError and sqlite3.OperationalError where the cache cannot be written.
+    """Open an experiment's database, which records the experiment's path. Replace a damaged one, or one of another
+    format, by an empty one. Raise OSError and sqlite3.OperationalError if the cache cannot be written.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -176,7 +175,7 @@ def _connected(file: Path, experiment: Path) -> sqlite3.Connection:
     database = sqlite3.connect(file, timeout=_LOCKED_S)
     try:
         with database:
-            database.execute("BEGIN IMMEDIATE")  # two processes may come to a new file
+            database.execute("BEGIN IMMEDIATE")  # two processes may create the file
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version == 0:
                 database.execute("CREATE TABLE experiment (path TEXT)")
@@ -191,7 +190,7 @@ def _connected(file: Path, experiment: Path) -> sqlite3.Connection:
 
 
 def useless_memories(cache: Cache) -> Iterator[tuple[Path, str]]:
-    """Databases that no sweep will read, each with the reason."""
+    """Yield databases that no sweep will read, each with the reason."""
     for file in sorted((cache.root / KIND).glob("*.sqlite")):
         try:
             with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:

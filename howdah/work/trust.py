@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides whether a repeated run may execute what its plan names on this machine (docs/trust.md).
+"""Decide whether a repeated run may execute what its plan names on this machine (docs/trust.md).
 
 A plan that this user's howdah made runs what the user named. Any other plan is a stranger's, wherever its directory
-came from. howdah lists what it names, with digests, and runs nothing of it before the user agrees. It remembers what
-was allowed by digest, never by name.
+came from: howdah lists what it names, with digests, and runs nothing of it before the user agrees. What was permitted
+is remembered by digest, never by name.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ _FILE = "trusted"
 
 
 class UntrustedError(HowdahError):
-    """A stranger's plan names something that the user has not allowed."""
+    """A stranger's plan names something that the user has not permitted."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Something that a plan names, and the SHA-256 of what would run; None where there is no such thing here.
-
-    ``bare``: it would be built without a sandbox, which this machine does not have.
+    """Something that a plan names, and the SHA-256 of what would run, or None if it is not on this machine. ``bare``:
+    it would be built without a sandbox, because this machine has none.
     """
 
     named: Named
@@ -53,15 +52,15 @@ class Asked:
 
 
 def signed(record: RunRecord, plan: Plan, plan_json: str) -> RunRecord:
-    """The record of a run whose plan this user's howdah made; as it is where the plan names nothing."""
+    """Return a run's record marked as made by this user's howdah, or unchanged if the plan names nothing."""
     return record.but(made_here=_code(plan_json)) if named_of(plan) else record
 
 
 def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -> bool:
-    """Whether the plan is a stranger's that names something, which howdah/build/supervise.py is then asked to build.
+    """Return whether the plan is a stranger's and names something, which is then built under howdah/build/supervise.py.
 
-    Raises UntrustedError where the user has not allowed it. With ``trust`` the user allows it, now and later; what no
-    sandbox can be had for is asked for each time.
+    Raise UntrustedError unless the user has permitted it. With ``trust`` the user permits it, now and later, except
+    builds without a sandbox, which need ``trust`` each time.
     """
     named = named_of(plan)
     if not named or hmac.compare_digest((record.made_here or "").encode(), _code(plan_json).encode()):
@@ -86,7 +85,8 @@ def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -
 
 
 def _reaching(named: list[Named], plan: Plan) -> Iterator[tuple[Named, bool]]:
-    """Without programs in a guest that reach nothing of this machine; and whether it is built without a sandbox."""
+    """Yield what can reach this machine, leaving out programs confined to a guest, and whether it is built without a
+    sandbox."""
     for each in named:
         problem = _unconfined(plan, each.kind)
         said = replace(each, runs=f"{each.runs}, which is not confined here ({problem})") if problem else each
@@ -95,12 +95,12 @@ def _reaching(named: list[Named], plan: Plan) -> Iterator[tuple[Named, bool]]:
 
 
 def _unconfined(plan: Plan, kind: str) -> str | None:
-    """The reason why a guest of this plan, or what is built for it, could reach the user's files; None if it cannot."""
+    """Return why a guest of this plan, or a build for it, could reach the user's files; None if it cannot."""
     if kind == PROGRAM and plan.engine not in CONFINING:
         return f"the engine {plan.engine} does not"
     if kind not in (PROGRAM, *BUILT):
         return None
-    from howdah.engine.uml.needs import why_unconfined  # it tries what the machine can: only where it matters
+    from howdah.engine.uml.needs import why_unconfined  # slow: tries what the machine can do
 
     return why_unconfined()
 
@@ -110,7 +110,8 @@ def _code(plan_json: str) -> str:
 
 
 def _digest(named: Named, plan: Plan, plan_json: str) -> str | None:
-    """SHA-256 of all files that would be read; for an engine of its plan, for a flow's program of its command."""
+    """Return the SHA-256 of all files that would be read: for an engine of its plan, for a flow's program of its
+    command."""
     if named.kind == ENGINE:
         return sha256_text(plan_json)
     if named.kind == PROGRAM:
@@ -132,7 +133,7 @@ def _of_directory(directory: Path) -> str:
 
 
 def _of_stack(file: Path) -> str:
-    """Of its YAML and of its sources, wherever they are; not of what else is beside them. Raises HowdahError."""
+    """Return the digest of a stack's YAML and sources, wherever they are, without other files beside them."""
     directory = read_stack(file).directory
     return _of_files(directory, [file, *sources_in(directory)])
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker: ``python -m howdah.work.worker PARENT`` reads runs from its standard input, each a JSON object on a line of
-its own: ``run`` is the directory, ``keep_data`` whether its data stay, ``patience_s`` when it hangs (``Patience``).
-A command forks it instead (``work/local.py``).
+"""A worker process: ``python -m howdah.work.worker PARENT``, or forked by a command (``work/local.py``).
 
-Each run is a process of its own, forked from this one, which has loaded the libraries once for all of them. Progress
-goes to standard output as one JSON object a line; the last one of a run is ``{"verdict": …}``, ``{"error": …}`` or, of
-one that died without either, ``{"died": status}``. A run dies with its worker, the worker with the process that started
-it, and a guest with its run, so a ``kill -9`` of the command leaves nothing behind.
+It reads runs from standard input, each a JSON object on a line: ``run`` is the directory, ``keep_data`` whether its
+data stay, ``patience_s`` the limit after which it counts as hanging (``Patience``).
+
+Each run is a process forked from this one, which has loaded the libraries once for all runs. Progress goes to standard
+output, one JSON object per line. The last line of a run is ``{"verdict": …}``, ``{"error": …}`` or, if it died without
+either, ``{"died": status}``. A run dies with its worker, the worker with the process that started it, and a guest with
+its run, so a ``kill -9`` of the command leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from howdah.unloaded import collect_rarely, leave_pandas_out
 from howdah.work.forked import be_called, die_with_parent
 from howdah.work.stage import execute, load, read_plan
 
-LOOKS_AFTER_S = 1.0  # of wall time: until then it does not look what was used
+LOOKS_AFTER_S = 1.0  # wall time without progress after which processor time is checked
 
 
 class Patience:
-    """Progress of a run that this process makes, passed on to ``progress``.
+    """A progress listener that passes on to ``progress`` and detects a hanging run.
 
-    A call raises RunFailedError where ``limit_s`` of processor time has passed since simulated time last did.
-    ``in_use`` says in words whose code may do it.
+    A call raises RunFailedError if ``limit_s`` of processor time have passed since simulated time last advanced.
+    ``in_use`` returns, in words, the code that may cause it.
     """
 
     def __init__(self, progress: RunProgress, limit_s: float, in_use: Callable[[], str]) -> None:
@@ -94,9 +95,9 @@ def _run(directory: RunDirectory, keep_data: bool, patience_s: float | None) -> 
 
 
 def _fork(directory: RunDirectory, keep_data: bool, patience_s: float | None) -> None:
-    """Make the run in a child. This process has only one thread, so a fork is safe.
+    """Make the run in a child process. This process has only one thread, so forking is safe.
 
-    Errors of the run and of the worker go to the run's log, because the log of the run before is complete.
+    Errors of the run and of the worker go to this run's log, since the log of the previous run is complete.
     """
     worker = os.getpid()
     with directory.log.open("a") as log:
@@ -132,7 +133,7 @@ def serve(parent: int) -> None:
     be_called(NAME)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
     prepare()
-    gc.freeze()  # none of it is garbage: no run looks through it
+    gc.freeze()  # exclude what is loaded from every run's garbage collections
     for line in iter(sys.stdin.readline, ""):
         order = json.loads(line)
         _fork(RunDirectory(Path(order["run"])), order["keep_data"], order["patience_s"])

@@ -41,7 +41,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, *rows)
 _SWEPT = """\
 import resource, sys
 from pathlib import Path
-from howdah.library.growing import Growing
+from howdah.library.growing import IndexingListener
 from howdah.record.reading import read_plan_file
 from howdah.work.batch import Job, Outcome, Rest
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
@@ -52,7 +52,7 @@ plan = read_plan_file(experiment.path / names[0] / "plan.json")
 class Named(PlannedRun):
     directory_name = property(lambda self: self.key)
 begun = resource.getrusage(resource.RUSAGE_SELF)
-with Growing(lambda *_: None) as listen:
+with IndexingListener(lambda *_: None) as listen:
     for number, name in enumerate(names):
         outcome = Outcome(Job(experiment, Named(plan, name)), verdict="pass")
         listen([], [outcome], Rest(len(names), past=Past(count=number)))

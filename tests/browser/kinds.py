@@ -24,10 +24,10 @@ from howdah.codec import encoded
 from howdah.counterexample.goal import CandidateScore
 from howdah.counterexample.page import write_page as write_search_page
 from howdah.counterexample.session import SearchResult
-from howdah.counterexample.shrink import Simpler
+from howdah.counterexample.shrink import Simplified
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
-from howdah.explain.course import of_section
+from howdah.explain.course import section_points
 from howdah.explain.overlay import compared, write_overlay
 from howdah.explain.page import write_page as write_explained
 from howdah.explain.read import read_files
@@ -236,7 +236,7 @@ def _search(root: Path) -> Path:
     for number in range(30):
         score = CandidateScore(number / 30, number % 5 == 0, f"exit at {number / 30:.3g} BDP")
         tried.append(Tried(space.draw(chance), score, f"candidate-{number}", 1))
-    found = SearchResult(tried, space.size, Simpler(tried[0].candidate), tried[0])
+    found = SearchResult(tried, space.size, Simplified(tried[0].candidate), tried[0])
     found.neighbours = [("path.rtt 40 ms", tried[1]), ("path.buffer 1 bdp", tried[2])]
     found.importances = {"path.rtt": 0.6, "path.rate": 0.3, "path.buffer": 0.1}
     said = ["The claim fails on 6 of 30 candidates.", "The simplest has a round-trip time of 200 ms."]
@@ -249,7 +249,7 @@ def _recorded(root: Path) -> dict[str, Path]:
     section = recorded(LOSSY, root)
     assert section.course is not None
     read = read_files([root / "recording"], 1)
-    course = of_section(section.course)
+    course = section_points(section.course)
     twin = replace(course, in_flight_packets=course.in_flight_packets * 0.8, rtt_s=course.rtt_s * 1.02)
     overlays = [compared("cubic-r0", section, as_measured(section) | {"exit_cause": "delay"}, twin)]
     return {

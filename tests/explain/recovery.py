@@ -14,7 +14,7 @@ from typing import Any
 
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
-from howdah.explain.path import POLICER, QUEUE, RANDOM
+from howdah.explain.loss import POLICER, QUEUE, RANDOM
 from howdah.explain.read import read_files
 from tests.explain.damage import DAMAGES, read
 from tests.explain.drawn import PLACES

@@ -22,7 +22,7 @@ import zstandard
 from howdah.command.main import main
 from howdah.errors import ExitCode
 from howdah.explain.read import read_files
-from howdah.explain.records import opened
+from howdah.explain.records import open_recording
 from howdah.explain.twin import twin_text
 from tests.explain.damage import HARMLESS, Packet, pcap, read
 from tests.explain.drawn import kind_of, profile
@@ -203,5 +203,5 @@ def _content(path: Path) -> bytes:
         cells = (cell for column in table.columns for cell in column.unique().to_pylist())
         said = (cell if isinstance(cell, bytes) else str(cell).encode() for cell in cells)
         return str(table.schema).encode() + b"\n".join(said)
-    with opened(path) as file:
+    with open_recording(path) as file:
         return file.read_all(1 << 30)

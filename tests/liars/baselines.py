@@ -277,7 +277,7 @@ BASELINES = [
         "first-night",
         "There is no baseline, so that nothing differs from it.",
         "new",
-        "there is no baseline of it",
+        "it has no baseline",
         _usual,
         lambda: None,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.agent.calibration.buffer import BufferLoad, Filled, depth_of, divide_load
+from howdah.agent.calibration.buffer import BufferLoad, FillResult, depth_of, divide_load
 from howdah.agent.calibration.train import dispersion, fitted_rate, robust_dispersion, train_packets
 from howdah.agent.calibration.udp import Arrival
 
@@ -104,9 +104,9 @@ def test_the_depth_is_right_to_half_a_frame(left: float) -> None:
     base, waits = 90_000_000, [round((places + left) * frame_ns) for places in range(100)]
     left_ns = {number: number * 5000 for number in range(100)}
     came = [(number, left_ns[number] + base + wait) for number, wait in enumerate(waits)]
-    found = depth_of([Filled(100, 100, left_ns, came)], [base], 10e9, FRAME)
+    found = depth_of([FillResult(100, 100, left_ns, came)], [base], 10e9, FRAME)
     assert found.bytes == pytest.approx((99.5 + left) * FRAME, abs=1)
-    assert depth_of([Filled(100, 0, left_ns, [])], [base], 10e9, FRAME).bytes is None
+    assert depth_of([FillResult(100, 0, left_ns, [])], [base], 10e9, FRAME).bytes is None
 
 
 def test_late_timers_hardly_change_the_rate_of_a_short_train() -> None:

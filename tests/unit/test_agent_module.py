@@ -106,7 +106,7 @@ def test_where_the_kernel_lives_on_parameters_are_settings(tmp_path: Path, monke
     lasting = Settings(tmp_path / "journal")
     load_modules(tmp_path, {"a": {"size": "20"}}, lasting)
     assert (given, shown.read_text()) == ([""], "20")
-    assert lasting.give_back() == []
+    assert lasting.restore() == []
     assert shown.read_text().strip() == "3"
     with pytest.raises(AgentError, match=r"load module a\.ko: parameter on=1: No such file"):
         load_modules(tmp_path, {"a": {"size": "20", "on": "1"}}, lasting)
@@ -130,7 +130,7 @@ def test_what_the_kernel_refuses_is_named_with_parameters_and_log(
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
     monkeypatch.setattr(syscall, "finit_module", refuse)
-    monkeypatch.setattr(KernelLog, "since", lambda _self: ["a: `x' invalid for parameter `size'"])
+    monkeypatch.setattr(KernelLog, "texts", lambda _self: ["a: `x' invalid for parameter `size'"])
     _write(tmp_path, a="")
     with pytest.raises(AgentError) as caught:
         load_modules(tmp_path, {"a": {"size": "x", "on": "1"}})
@@ -186,7 +186,7 @@ def test_only_the_very_same_module_may_be_loaded_already(
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
     monkeypatch.setattr(syscall, "finit_module", refuse)
-    monkeypatch.setattr(KernelLog, "since", lambda _self: ["TCP: reno already registered"])
+    monkeypatch.setattr(KernelLog, "texts", lambda _self: ["TCP: reno already registered"])
     monkeypatch.setattr(module, "SYS_MODULE", tmp_path / "sys")
     _write_one(tmp_path / "tcp_mine.ko", name="tcp_mine", srcversion="ABC")
     if there is not None:

@@ -74,7 +74,7 @@ def _loaded(
 
 
 def described(modules: OwnModules, name: str) -> ModuleRecord:
-    return modules.described({name: ModuleRecord()})[name]
+    return modules.with_uses({name: ModuleRecord()})[name]
 
 
 def test_what_a_module_registered_and_how_many_used_it(kernel: _Kernel) -> None:
@@ -85,13 +85,13 @@ def test_what_a_module_registered_and_how_many_used_it(kernel: _Kernel) -> None:
         started.append(now)
         kernel.count(OWN, 7)
 
-    modules.seen(start)(5)
+    modules.and_count(start)(5)
     kernel.count(OWN, 4)
     assert started == [5]
     assert modules.providers() == {"mine": OWN}
     facts = ModuleRecord("ABC", loaded_as=OWN, algorithms=["mine"], uses_before=3, uses_most=7)
     other = ModuleRecord("DEF")
-    assert modules.described({"tcp_mine": ModuleRecord("ABC"), "other": other}) == {"tcp_mine": facts, "other": other}
+    assert modules.with_uses({"tcp_mine": ModuleRecord("ABC"), "other": other}) == {"tcp_mine": facts, "other": other}
 
 
 def test_one_that_took_a_built_ins_place_is_known_by_who_holds_it(kernel: _Kernel) -> None:
@@ -141,8 +141,8 @@ def test_without_modules_of_a_profile_nothing_is_looked_at(monkeypatch: pytest.M
     def start(_now: int) -> None:
         """A flow's."""
 
-    assert modules.seen(start) is start
-    assert modules.described({}) == {}
+    assert modules.and_count(start) is start
+    assert modules.with_uses({}) == {}
 
 
 def test_sockets_of_an_algorithm_in_bpf_are_counted(kernel: _Kernel, monkeypatch: pytest.MonkeyPatch) -> None:

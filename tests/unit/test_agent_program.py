@@ -15,7 +15,7 @@ from collectors.tracepoint import event_filter
 from howdah.agent.error import AgentError
 from howdah.agent.traffic.program import substituted
 from howdah.agent.traffic.program_process import ProgramProcess
-from howdah.agent.traffic.program_socket import Carried, bound_udp_ports, parse_interfaces
+from howdah.agent.traffic.program_socket import InterfaceTotals, bound_udp_ports, parse_interfaces
 from howdah.agent.traffic.running import RUNNING
 from howdah.linux.netlink.diag import Endpoint
 from howdah.plan.traffic import ProgramEnd, Programs
@@ -70,8 +70,8 @@ def test_placeholders_are_replaced_inside_of_an_argument_and_nothing_else_is() -
 
 
 def test_counters_of_interfaces_leave_the_loopback_out() -> None:
-    assert parse_interfaces(_DEV) == Carried(2000, 20, 3000, 30)
-    assert parse_interfaces(_DEV).since(Carried(500, 5, 1000, 10)) == Carried(1500, 15, 2000, 20)
+    assert parse_interfaces(_DEV) == InterfaceTotals(2000, 20, 3000, 30)
+    assert parse_interfaces(_DEV).since(InterfaceTotals(500, 5, 1000, 10)) == InterfaceTotals(1500, 15, 2000, 20)
 
 
 def test_ports_that_udp_sockets_are_bound_to() -> None:
@@ -103,9 +103,9 @@ def test_how_a_program_ended_and_what_it_said(tmp_path: Path, monkeypatch: pytes
     made = process(tmp_path, monkeypatch, [sys.executable, "-c", script])
     start(made)
     assert "its client" in (tmp_path / "raw" / RUNNING).read_text()
-    made.note_ended()
+    made.reap()
     assert made.failed
-    assert made.ending() == f"its client {sys.executable} ended with status 3: no route / {made.directory}"
+    assert made.describe_end() == f"its client {sys.executable} ended with status 3: no route / {made.directory}"
     assert (tmp_path / "raw" / RUNNING).read_text() == "{}"
     assert made.record().status == 3
 

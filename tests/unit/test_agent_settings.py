@@ -29,12 +29,12 @@ def values(kernel: Path) -> dict[str, str]:
 def test_what_was_before_comes_back(kernel: Path, tmp_path: Path) -> None:
     before, journal = values(kernel), tmp_path / "journal"
     settings = Settings(journal)
-    assert settings.begin() == []
+    assert settings.recover() == []
     settings.write(kernel / "hystart", "0")
     settings.write(kernel / "tcp_mem", "1 2 3")
     settings.write(kernel / "tcp_mem", "4 5 6")
     assert values(kernel) == {"hystart": "0", "tcp_mem": "4 5 6"}
-    assert settings.give_back() == []
+    assert settings.restore() == []
     assert values(kernel) == before
     assert not journal.exists()
 
@@ -52,15 +52,15 @@ def test_a_value_that_is_there_is_not_written(kernel: Path, tmp_path: Path) -> N
 def test_the_next_run_puts_back_what_a_killed_one_left(kernel: Path, tmp_path: Path) -> None:
     before, journal = values(kernel), tmp_path / "journal"
     killed = Settings(journal)
-    killed.begin()
+    killed.recover()
     killed.write(kernel / "hystart", "0")
     killed.write(kernel / "tcp_mem", "1 2 3")
     following = Settings(journal)
-    assert following.begin() == []
+    assert following.recover() == []
     assert values(kernel) == before
     following.write(kernel / "hystart", "0")
     assert json.loads(journal.read_text()) == {str(kernel / "hystart"): "1"}
-    following.give_back()
+    following.restore()
     assert values(kernel) == before
 
 
@@ -71,22 +71,22 @@ def test_a_module_that_is_gone_is_no_problem_and_a_refusal_is_told(kernel: Path,
     (kernel / "hystart").unlink()
     (kernel / "tcp_mem").unlink()
     (kernel / "tcp_mem").mkdir()
-    (problem,) = settings.give_back()
+    (problem,) = settings.restore()
     assert problem == f"{kernel / 'tcp_mem'} stays changed, it was '100\\t200\\t300': Is a directory"
     assert not (tmp_path / "journal").exists()
 
 
 def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
     (tmp_path / "journal").write_text("{")
-    (problem,) = Settings(tmp_path / "journal").begin()
+    (problem,) = Settings(tmp_path / "journal").recover()
     assert str(tmp_path / "journal") in problem
 
 
 def test_a_kernel_that_ends_with_its_run_needs_no_journal(kernel: Path) -> None:
     settings = Settings()
-    assert settings.begin() == []
+    assert settings.recover() == []
     settings.write(kernel / "hystart", "0")
-    assert settings.give_back() == []
+    assert settings.restore() == []
     assert values(kernel)["hystart"] == "0"
     assert not module.JOURNAL.exists()
 

@@ -262,7 +262,7 @@ def test_iperf3s_connection_is_there_once_its_syn_was_answered(tmp_path: Path, m
     monkeypatch.setattr(flow._loop, "at", lambda time_ns, _call: asked.append(time_ns // 1_000_000))
     for now in range(0, 60, 4):
         if now == 0 or now in asked:
-            flow._look_for_connection(now * 1_000_000)
+            flow._poll_connection(now * 1_000_000)
     assert asked == list(range(4, 49, 4))
     record = flow.record(0)
     assert (record.connected_ns, record.sender_cookie, record.receiver_cookie) == (48_000_000, 7, 9)

@@ -18,7 +18,7 @@ from howdah.atlas.summary import summary
 from howdah.atlas.view import View, views
 from howdah.atlas.work import Record, conclude, publish_complete
 from howdah.claim.claims import judge_claims
-from howdah.claim.grid import summed_up
+from howdah.claim.grid import summarise_grid
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.place import PROFILES
@@ -214,7 +214,7 @@ def _over_the_grid(made: Made, profile: str) -> None:
     points = [
         GridPointRow(at={"path-rate": rate}, verdict=verdict, reverse=False, text="95 %") for rate, verdict in rates
     ]
-    row.update(verdict="differs", unknown=summed_up(points).plain())
+    row.update(verdict="differs", unknown=summarise_grid(points).plain())
     together = {"fields": {}, "made": 1, "of": 1, "together": None, "most": None, "text": "all hold"}
     grid = {"unknown": together, "unknown_sha256": unknown_sha256(profile)}
     data["profile_sha256"] = sha256_text(profile)

@@ -22,7 +22,7 @@ from howdah.build.cache import Cache
 from howdah.build.inventory import sources_of
 from howdah.build.supply import entry_from_bundle, is_in_bundle, take
 from howdah.command import build as build_command
-from howdah.command.build import signer_of, vouched
+from howdah.command.build import signer_of, voucher_of
 from howdah.errors import HowdahError, UsageError
 from tests.unit.bundle_factory import RECIPE, ready_piece, write_bundle
 
@@ -243,16 +243,16 @@ def test_a_document_that_was_changed_is_found(tmp_path: Path, cache: Cache) -> N
 def test_nobody_is_taken_at_their_word(bundle: Path) -> None:
     found = read_bundle(bundle)
     with pytest.raises(HowdahError, match="nobody vouches") as caught:
-        vouched(found, None, None, trust=False)
+        voucher_of(found, None, None, trust=False)
     assert found.digest in str(caught.value)
-    assert "not signed" in vouched(found, None, None, trust=True)
+    assert "not signed" in voucher_of(found, None, None, trust=True)
 
 
 def test_the_digest_that_was_asked_for_decides(bundle: Path) -> None:
     found = read_bundle(bundle)
-    assert found.digest[:12] in vouched(found, found.digest.upper(), None, trust=False)
-    with pytest.raises(HowdahError, match="was asked for"):
-        vouched(found, "0" * 64, None, trust=True)
+    assert found.digest[:12] in voucher_of(found, found.digest.upper(), None, trust=False)
+    with pytest.raises(HowdahError, match="this bundle has the digest"):
+        voucher_of(found, "0" * 64, None, trust=True)
 
 
 def _signed(bundle: Path, place: Path, name: str) -> Path:
@@ -284,19 +284,19 @@ def _copy(bundle: Path, target: Path) -> Path:
 
 def test_a_signature_counts_where_its_signer_is_allowed(bundle: Path, tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match="not signed"):
-        vouched(read_bundle(bundle), None, tmp_path / "any", trust=True)
+        voucher_of(read_bundle(bundle), None, tmp_path / "any", trust=True)
     signers = _signed(bundle, tmp_path, "alice")
     found = read_bundle(bundle)
-    assert "alice" in vouched(found, None, signers, trust=False)
+    assert "alice" in voucher_of(found, None, signers, trust=False)
     other = tmp_path / "others"
     (tmp_path / "bob").mkdir()
     _signed(_copy(bundle, tmp_path / "bob" / "bundle"), tmp_path / "bob", "bob").rename(other)
     with pytest.raises(HowdahError, match="nobody in this list has signed it: Good") as caught:
-        vouched(found, None, other, trust=True)
+        voucher_of(found, None, other, trust=True)
     assert caught.value.where == str(other)
     assert "public key" in str(caught.value.hint)
     with pytest.raises(HowdahError, match="no such list"):
-        vouched(found, None, tmp_path / "missing", trust=True)
+        voucher_of(found, None, tmp_path / "missing", trust=True)
 
 
 def test_a_signature_of_another_manifest_is_found(bundle: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from howdah.claim.claims import decided
+from howdah.claim.claims import final_verdict
 from howdah.claim.comparison import Interval
 from howdah.claim.expectation import (
     Compared,
@@ -21,14 +21,14 @@ from howdah.claim.expectation import (
     judge_trend,
     moves_by,
 )
-from howdah.claim.finding import At, metric_called, number_text
+from howdah.claim.finding import At, metric_named, number_text
 from howdah.claim.judging import expected_text, range_text, than_text
 from howdah.claim.sample import Sample
 from howdah.profile.claim import BoundsSection, ClaimSection, ExpectSection
 from howdah.record.claims import TrendRow
 
-COUNT = metric_called("exit_cwnd_packets")
-SHARE = metric_called("utilisation")
+COUNT = metric_named("exit_cwnd_packets")
+SHARE = metric_named("utilisation")
 
 
 def of(*values: float | str, runs: int = 0, **more: Any) -> Sample:
@@ -71,7 +71,7 @@ def test_a_number_at_the_bound(form: dict[str, Any], found: Interval, ok: bool) 
 def test_what_cannot_be_negative_is_shown_from_zero() -> None:
     assert judge_range(expects(above="1"), COUNT, Interval(2.0, -1.0, 5.0))[1] == "2 packets (0 packets to 5 packets)"
     assert judge_range(expects(above="1"), COUNT, Interval(2.0, None, 5.0))[1] == "2 packets"
-    assert number_text(5.0, metric_called("of_another_version")) == "5"
+    assert number_text(5.0, metric_named("of_another_version")) == "5"
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_a_range_in_words() -> None:
 
 def test_a_contradiction_says_why_as_well() -> None:
     hangs = claim({"above": 5}, contradiction="30 is 31")
-    assert decided(hangs, "fail", "why") == ("unsupported", "its source contradicts itself: 30 is 31; why")
-    assert decided(hangs, "fail", "") == ("unsupported", "its source contradicts itself: 30 is 31")
-    assert decided(hangs, "pass", "why") == ("pass", "why")
-    assert decided(claim({"above": 5}), "fail", "why") == ("fail", "why")
+    assert final_verdict(hangs, "fail", "why") == ("unsupported", "its source contradicts itself: 30 is 31; why")
+    assert final_verdict(hangs, "fail", "") == ("unsupported", "its source contradicts itself: 30 is 31")
+    assert final_verdict(hangs, "pass", "why") == ("pass", "why")
+    assert final_verdict(claim({"above": 5}), "fail", "why") == ("fail", "why")

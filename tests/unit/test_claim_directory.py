@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from howdah.claim.claims import as_declared, field_of, judge_claims, judged, judged_with
+from howdah.claim.claims import as_declared, claims_profile, field_of, judge_claims, judged
 from howdah.claim.judging import Judging
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
@@ -105,22 +105,22 @@ def test_claims_of_another_profile_bring_their_controls_and_their_unknowns(tmp_p
 
 def test_whose_claims_the_file_has(tmp_path: Path) -> None:
     experiment = made(tmp_path)
-    assert judged_with(experiment) is None, "there is no file"
+    assert claims_profile(experiment) is None, "there is no file"
     judge_claims(experiment)
-    assert judged_with(experiment) is None, "they are its own"
+    assert claims_profile(experiment) is None, "they are its own"
     other = tmp_path / "other.yaml"
     other.write_text((tmp_path / "made.yaml").read_text())
     judge_claims(experiment, other)
-    assert judged_with(experiment) == other
+    assert claims_profile(experiment) == other
     other.write_text(other.read_text().replace("50 %", "40 %"))
-    assert judged_with(experiment) is None, "it has changed since"
+    assert claims_profile(experiment) is None, "it has changed since"
     other.write_text("howdah: 1\nno: profile\n")
-    assert judged_with(experiment) is None
+    assert claims_profile(experiment) is None
     other.unlink()
-    assert judged_with(experiment) is None
+    assert claims_profile(experiment) is None
     for wrong in ("no JSON", "[]", '{"profile": "text"}', '{"profile": {}}'):
         (experiment / "claims.json").write_text(wrong)
-        assert judged_with(experiment) is None
+        assert claims_profile(experiment) is None
 
 
 @pytest.mark.parametrize(

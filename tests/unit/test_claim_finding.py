@@ -8,7 +8,7 @@ import pytest
 from howdah.claim.expectation import judge_point
 from howdah.claim.finding import (
     left_out_text,
-    metric_called,
+    metric_named,
     missing_text,
     number_text,
     numbers_text,
@@ -20,9 +20,9 @@ from howdah.claim.sample import Sample
 from howdah.measure.statistics import statistic
 from howdah.profile.claim import ExpectSection
 
-SHARE = metric_called("utilisation")  # shown in per cent
-COUNT = metric_called("exit_cwnd_packets")
-RATIO = metric_called("exit_cwnd_bdp")
+SHARE = metric_named("utilisation")  # shown in per cent
+COUNT = metric_named("exit_cwnd_packets")
+RATIO = metric_named("exit_cwnd_bdp")
 
 
 def of(*values: float | str, unit: str = "") -> Sample:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from howdah.claim.grid import reverse_of, summed_up, verdict_over
+from howdah.claim.grid import reverse_of, summarise_grid, verdict_over
 from howdah.plan.plan import Plan
 from howdah.profile.claim import ClaimSection
 from howdah.record.claims import GridPointRow, GridRow
@@ -28,7 +28,7 @@ def over(holding: set[tuple[str, str]], reverse: set[tuple[str, str]]) -> GridRo
         for rate in RATES
         for buffer in BUFFERS
     ]
-    return summed_up(points)
+    return summarise_grid(points)
 
 
 def at(rates: tuple[str, ...], buffers: tuple[str, ...] = BUFFERS) -> set[tuple[str, str]]:
@@ -88,8 +88,8 @@ def test_of_one_field_a_single_value_decides() -> None:
         GridPointRow(at={"simulator": name}, verdict=verdict, reverse=False, text="")
         for name, verdict in (("none", "fail"), ("ns-2", "pass"), ("ns-3", "fail"))
     ]
-    assert verdict_over(summed_up(points)) == "differs"
-    assert verdict_over(summed_up([points[0].model_copy(update={"reverse": True}), *points[1:]])) == "depends"
+    assert verdict_over(summarise_grid(points)) == "differs"
+    assert verdict_over(summarise_grid([points[0].model_copy(update={"reverse": True}), *points[1:]])) == "depends"
 
 
 RANKS = {"over": "case", "with": {"a": 1.0, "b": 2.0, "c": 3.0}}

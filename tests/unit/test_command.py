@@ -113,11 +113,11 @@ def test_zero_jobs(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "said"),
     [
         (["machines", "provision", "FILE"], "howdah machines status FILE"),
-        (["list", "kernels"], "runs are as they were; the same command begins again"),
-        (["run", "quick"], "finished runs are kept, unfinished ones were removed; the same command goes on"),
-        (["run", "quick", "--again"], "the same command without --again goes on with the rest"),
-        (["atlas"], "the same command goes on with the rest"),
-        (["nightly", "suite.yaml"], "the same command goes on with the rest"),
+        (["list", "kernels"], "runs are as they were; the same command starts over"),
+        (["run", "quick"], "finished runs are kept, unfinished ones were removed; the same command continues"),
+        (["run", "quick", "--again"], "the same command without --again continues with the rest"),
+        (["atlas"], "the same command continues with the rest"),
+        (["nightly", "suite.yaml"], "the same command continues with the rest"),
         (["build"], "the same command builds the rest"),
     ],
 )

@@ -178,8 +178,8 @@ def test_a_linker_that_meets_a_full_disk_blames_the_disk(tmp_path: Path) -> None
     ("arguments", "said"),
     [
         (["completion"], "required: SHELL\n  SHELL is one of bash, zsh, fish\n"),
-        (["clean", "quick"], "howdah clean: it takes no argument 'quick' here\n  'howdah clean --help'"),
-        (["list", "runs", "quick"], "howdah list: it takes no argument 'quick' here\n"),
+        (["clean", "quick"], "howdah clean: unexpected argument 'quick'\n  'howdah clean --help'"),
+        (["list", "runs", "quick"], "howdah list: unexpected argument 'quick'\n"),
     ],
 )
 def test_an_argument_that_is_missing_or_too_many_is_named_with_its_command(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from howdah.agent.error import AgentError
-from howdah.agent.provenance import known
+from howdah.agent.provenance import without_unknown
 from howdah.agent.wiring.netlink import NetlinkWiring
 from howdah.judge.accounting import Snapshots
 from howdah.judge.active_queue import active_queue_checks
@@ -57,7 +57,9 @@ def test_statistics_are_those_of_the_header() -> None:
 
 def test_a_tc_that_does_not_know_a_kind_is_read_all_the_same() -> None:
     text = '[{"kind":"dualpi2","handle":"10:","options":{[Unknown qdisc, optlen=124] },"dev":"left-eth0"}]'
-    assert json.loads(known(text)) == [{"kind": "dualpi2", "handle": "10:", "options": {}, "dev": "left-eth0"}]
+    assert json.loads(without_unknown(text)) == [
+        {"kind": "dualpi2", "handle": "10:", "options": {}, "dev": "left-eth0"}
+    ]
 
 
 def _unmade(kind: type[Discipline]) -> Any:

@@ -259,7 +259,7 @@ def test_the_doctor_does_not_wait_for_what_hangs() -> None:
             ("host", hang),
             ("all", lambda: [EngineCheck("all", "cache", OK, "there")]),
         ]
-        found = doctor._within(0.5, groups)
+        found = doctor._run_groups(0.5, groups)
         assert found[0].engine == "host"
         assert "no answer" in found[0].found
     finally:

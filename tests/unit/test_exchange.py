@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from howdah.agent.traffic.endpoint import Transferred
-from howdah.agent.traffic.exchange import answer_all, ask_all
+from howdah.agent.traffic.exchange import answer_all, request_all
 from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
@@ -65,7 +65,7 @@ def test_every_request_is_answered_whole() -> None:
     server, client = socket.socketpair()
     with server, client:
         thread, states = _answer(server, exchange)
-        state, made = ask_all(client, exchange)
+        state, made = request_all(client, exchange)
         thread.join(10)
     assert (state.bytes, state.done, state.error) == (900_000, True, None)
     assert [states[0].bytes, states[0].done, states[0].error] == [900_000, True, None]
@@ -81,7 +81,7 @@ def test_a_loop_that_is_cut_off_ends_without_an_error() -> None:
     server, client = socket.socketpair()
     with server, client:
         thread, states = _answer(server, dataclasses.replace(exchange, requests=2))
-        state, made = ask_all(client, exchange)
+        state, made = request_all(client, exchange)
         server.close()
         thread.join(10)
     assert len(made) == 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from howdah.explain.bucket import no_bucket, policer_of
+from howdah.explain.bucket import no_bucket_fits, policer_of
 from howdah.explain.seen import Flags
 from howdah.ingest.source import Integers
 
@@ -68,8 +68,8 @@ def test_what_chance_takes_fits_no_bucket_and_what_a_policer_takes_fits_one() ->
     times = bursts(8)
     drawn = random.Random(9)
     by_chance = np.array([drawn.random() < 0.004 for _ in range(times.size)])
-    assert no_bucket(Packets(times, np.full(times.size, FRAME), by_chance))
-    assert not no_bucket(policed(times, 6e6, 60_000))
+    assert no_bucket_fits(Packets(times, np.full(times.size, FRAME), by_chance))
+    assert not no_bucket_fits(policed(times, 6e6, 60_000))
     # A bucket that is full most of the time, and drops seldom.
     seldom = policed(times, 9.5e6, 90_000)
-    assert seldom.lost.sum() >= 3 and not no_bucket(seldom)
+    assert seldom.lost.sum() >= 3 and not no_bucket_fits(seldom)

@@ -43,7 +43,7 @@ def spoke(
     rtt = np.array([round(sample * MS) for sample in rtt_ms if sample is not None])
     base = Estimate(float(BASE_NS), float(BASE_NS), float(BASE_NS), "given")
     trips = RoundTrips(MIDDLE, base, None, 0, BASE_NS, ack, rtt, 1, False, 0, False)
-    return detections(course, trips, una.size - 1, paced=False)
+    return detections(course, trips, una.size - 1)
 
 
 @pytest.mark.parametrize(("sacked", "at"), [((), None), ((8,), 8)])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.explain.course import FlowPoints, of_section
-from howdah.explain.overlay import CURVES, Overlay, compared, told, write_overlay
+from howdah.explain.course import FlowPoints, section_points
+from howdah.explain.overlay import CURVES, Overlay, compared, overlay_lines, write_overlay
 from howdah.explain.read import read_files
 from howdah.explain.twin import twin_text
 from howdah.number import duration
@@ -47,7 +47,7 @@ def as_measured(section: RecordedSection) -> dict[str, object]:
 def test_a_twin_keeps_the_course_of_the_recorded_flow(tmp_path: Path) -> None:
     section = recorded(LOSSY, tmp_path)
     assert section.course is not None and section.exit is not None
-    points = of_section(section.course)
+    points = section_points(section.course)
     assert points.acknowledged_bytes[-1] == pytest.approx(LOSSY.total_bytes, abs=50)
     assert points.acknowledged_bytes[-1] * 8 / points.time_s[-1] < LOSSY.rate
     assert points.rtt_s.min() == pytest.approx(0.040 + 2 * (MSS + HEADERS) * 8 / LOSSY.rate, abs=1e-4), "two segments"
@@ -62,7 +62,7 @@ def test_the_course_is_the_sender_s_wherever_the_tap_was(tap_ns: int, tmp_path: 
     near = recorded(LOSSY, tmp_path)
     far = recorded(Drawn(buffer_bytes=100_000, total_bytes=3_000_000, before_ns=tap_ns), tmp_path)
     assert near.course is not None and far.course is not None
-    mine, other = of_section(near.course), of_section(far.course)
+    mine, other = section_points(near.course), section_points(far.course)
     there = np.interp(mine.time_s, other.time_s, other.acknowledged_bytes)
     assert np.abs(there - mine.acknowledged_bytes).mean() < 0.02 * mine.acknowledged_bytes.mean()
 
@@ -81,9 +81,9 @@ def test_an_exit_behind_a_receive_window_is_not_asked_for(tmp_path: Path) -> Non
 def test_the_same_flow_has_no_distance_and_nothing_is_left(tmp_path: Path) -> None:
     section = recorded(LOSSY, tmp_path)
     assert section.course is not None
-    found = compared("run", section, as_measured(section), of_section(section.course))
+    found = compared("run", section, as_measured(section), section_points(section.course))
     assert found.distance == 0 and found.unlike == []
-    assert "nothing recorded is left unexplained" in "\n".join(told(found, 0, ["buffer"]))
+    assert "nothing recorded is left unexplained" in "\n".join(overlay_lines(found, 0, ["buffer"]))
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_the_same_flow_has_no_distance_and_nothing_is_left(tmp_path: Path) -> No
 def test_what_a_run_does_otherwise_is_said(name: str, changed: object, says: str, tmp_path: Path) -> None:
     section = recorded(LOSSY, tmp_path)
     assert section.course is not None
-    found = compared("run", section, as_measured(section) | {name: changed}, of_section(section.course))
+    found = compared("run", section, as_measured(section) | {name: changed}, section_points(section.course))
     assert len(found.unlike) == 1 and says in found.unlike[0]
-    assert "--unknowns" in "\n".join(told(found, 0, ["buffer"]))
+    assert "--unknowns" in "\n".join(overlay_lines(found, 0, ["buffer"]))
 
 
 def test_without_a_course_the_goodput_is_compared(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_without_a_course_the_goodput_is_compared(tmp_path: Path) -> None:
 def test_the_distance_is_the_mean_difference_and_the_place_where_they_part_is_named(tmp_path: Path) -> None:
     section = recorded(LOSSY, tmp_path)
     assert section.course is not None
-    mine = of_section(section.course)
+    mine = section_points(section.course)
     late = mine.time_s >= 0.6
     slow = FlowPoints(
         mine.time_s, mine.in_flight_packets, mine.acknowledged_bytes, np.where(late, 2 * mine.rtt_s, mine.rtt_s)
@@ -130,7 +130,7 @@ def test_the_distance_is_the_mean_difference_and_the_place_where_they_part_is_na
 def test_a_run_that_ends_sooner_is_compared_as_far_as_it_goes(tmp_path: Path) -> None:
     section = recorded(LOSSY, tmp_path)
     assert section.course is not None
-    mine = of_section(section.course)
+    mine = section_points(section.course)
     half = FlowPoints(*(getattr(mine, each)[:80] for each in ("time_s", *(field for _, field in CURVES[:2]), "rtt_s")))
     assert compared("run", section, as_measured(section), half).distance == 0
 
@@ -138,7 +138,7 @@ def test_a_run_that_ends_sooner_is_compared_as_far_as_it_goes(tmp_path: Path) ->
 def test_the_page_has_both_curves_of_each_picture_at_each_width(tmp_path: Path) -> None:
     section = recorded(LOSSY, tmp_path)
     assert section.course is not None
-    found = compared("<b>", section, as_measured(section), of_section(section.course))
+    found = compared("<b>", section, as_measured(section), section_points(section.course))
     page = write_overlay("<i>", [found, Overlay("other", {}, ["x"], None, None)], tmp_path / "twin.html").read_text()
     assert page.count("--on-light:var(--ink)") == page.count("--on-light:var(--focus)") == 3 * len(CURVES), (
         "a sample, too"

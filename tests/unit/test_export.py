@@ -252,7 +252,7 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureF
     scenario = Scenario(algorithms=("cubic",), repetitions=2, duration_s=2.0, second_flow_s=1.0, failed=(("cubic", 1),))
     root = make_experiment(tmp_path, scenario)
     assert main(["export", str(root), "--format", "xplot", "--output", str(tmp_path / "out")]) == 0
-    assert "passed over" in capsys.readouterr().err
+    assert "skipped" in capsys.readouterr().err
     for file in root.glob("*/tables/tcp_probe.parquet"):
         file.unlink()
     assert main(["export", str(root), "--format", "qlog", "--output", str(tmp_path / "out")]) == 1

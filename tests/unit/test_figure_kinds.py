@@ -25,13 +25,13 @@ from howdah.command.main import main
 from howdah.profile.figure import FigureSection
 from howdah.record.result import load_experiment
 from howdah.report.distribution import Distribution
-from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, summed
+from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, aggregate, available
 from howdah.report.paper import line as paper_line
-from howdah.report.paper.line import PaperLine, until_s
-from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
+from howdah.report.paper.line import PaperLine, end_s
+from howdah.report.paper.panels import DRAWN_KINDS, PREFIX
 from howdah.report.paper.reference import figure_list
 from howdah.report.paper.reference import main as reference
-from howdah.report.paper.sheet import broken, columns, entries, lines_of_legend, plain_logarithm
+from howdah.report.paper.sheet import legend_columns, legend_entries, legend_lines, plain_logarithm, wrapped
 from howdah.report.sequence import ACKED, SENT, WINDOW, sequence_curves
 from howdah.work.results import read_results
 from tests.unit import figured_experiment as figured
@@ -184,8 +184,8 @@ def test_distributions_of_one_measure_have_one_axis(experiment: Path, monkeypatc
         Distribution(point, "web", "completion time (s)", False, [(0, "cubic", each)], ends=(1.0, 9.0))
         for point, each in values.items()
     ]
-    monkeypatch.setattr(summed, "distributions", lambda *_: found)
-    panels = summed.completion_figure([load_experiment(experiment)]).panels
+    monkeypatch.setattr(aggregate, "distributions", lambda *_: found)
+    panels = aggregate.completion_figure([load_experiment(experiment)]).panels
     (ends,) = {panel.across.ends for panel in panels}
     assert ends[0] <= 1.0 and ends[1] >= 9.0
 
@@ -313,13 +313,13 @@ def test_numbers_of_a_logarithmic_axis_stand_apart(ends: tuple[float, float]) ->
 
 def test_a_long_name_is_broken_between_words_and_not_before_a_unit() -> None:
     long = "cubic-no-hystart, buffer 1 bdp, round-trip time 100 ms"
-    lines = broken(long, 1.2).split("\n")
+    lines = wrapped(long, 1.2).split("\n")
     assert len(lines) > 1
     assert " ".join(lines).replace("\u00a0", " ") == long
     assert any("100\u00a0ms" in line for line in lines)
-    assert columns(entries([long, long], 3.4), 3.4) == 1
-    assert lines_of_legend(["a", "b\nc", "d"], 1) == 4
-    assert lines_of_legend(["a", "b", "c"], 2) == 2
+    assert legend_columns(legend_entries([long, long], 3.4), 3.4) == 1
+    assert legend_lines(["a", "b\nc", "d"], 1) == 4
+    assert legend_lines(["a", "b", "c"], 2) == 2
 
 
 def test_the_list_in_the_documentation_is_current_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
@@ -345,6 +345,6 @@ def test_a_line_without_an_exit_is_shown_beside_those_with_one() -> None:
         found = None if exit_s is None else SimpleNamespace(after_start_s=exit_s)
         return cast(PaperLine, SimpleNamespace(flow=SimpleNamespace(rtt_us=1000 * rtt_ms), exit=found))
 
-    assert until_s([line(40, 0.36), line(160, None)], whole=False) == pytest.approx(0.96)
-    assert until_s([line(40, 0.36), line(40, None)], whole=False) == pytest.approx(0.486)
-    assert until_s([line(40, None)], whole=False) == pytest.approx(0.48)
+    assert end_s([line(40, 0.36), line(160, None)], whole=False) == pytest.approx(0.96)
+    assert end_s([line(40, 0.36), line(40, None)], whole=False) == pytest.approx(0.486)
+    assert end_s([line(40, None)], whole=False) == pytest.approx(0.48)

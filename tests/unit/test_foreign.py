@@ -49,7 +49,7 @@ from howdah.record.raw import read_raw_bytes
 from howdah.record.result import load_experiment
 from howdah.record.run import HostMachine, read_record
 from howdah.record.table import opened
-from howdah.report.section import said_runs
+from howdah.report.section import kernel_messages
 from howdah.scratch import scratch
 from howdah.verify.run import PREFIX, verify_run
 from howdah.work.analysis import evaluate
@@ -337,7 +337,7 @@ def test_what_is_no_json_is_as_if_it_were_not_there(recorded: RunDirectory, spoi
     experiment = recorded.path.parent
     run = load_experiment(experiment).runs[0]
     spoil(recorded.tables / "ingest.json")
-    assert said_runs([(run, "cubic")]) == []
+    assert kernel_messages([(run, "cubic")]) == []
     spoil(recorded.raw / "progress.json")
     assert Life(os.getpid(), recorded.raw / "progress.json", 1.0, 1.0).position() == ("boot", 0, 0)
     assert phase.position(recorded).time_us == 0

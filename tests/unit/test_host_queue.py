@@ -12,7 +12,7 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.judge.accounting import Snapshots
-from howdah.judge.room import _account, room_of
+from howdah.judge.room import _settings_check, room_of
 from howdah.linux.netlink.discipline.fq import Fq
 from howdah.linux.netlink.message import parse_attributes, u32
 from howdah.linux.netlink.qdisc import TCMSG, qdisc_request
@@ -113,7 +113,7 @@ def snapshots(root_drops: int, **own: Any) -> Snapshots:
     ],
 )
 def test_a_queue_that_is_not_the_planned_one_is_told(root_drops: int, own: dict[str, Any], words: str | None) -> None:
-    found = _account("x", "the queue", PlannedQueue("s1", "s1-eth0", Fq(100, 10)), snapshots(root_drops, **own))
+    found = _settings_check("x", "the queue", PlannedQueue("s1", "s1-eth0", Fq(100, 10)), snapshots(root_drops, **own))
     assert found.ok is (words is None)
     assert words is None or words in found.message
 

@@ -53,7 +53,7 @@ def test_what_has_begun_to_clean_up_ends_cleaning_up(tmp_path: Path) -> None:
     assert done.returncode == 130, done.stderr
     assert marker.read_text() == "cleaned up"
     patience = "howdah: cleaning up; a moment\n"
-    said = "howdah: interrupted; runs are as they were; the same command begins again\n"
+    said = "howdah: interrupted; runs are as they were; the same command starts over\n"
     assert done.stderr == 2 * patience + said
 
 
@@ -150,7 +150,7 @@ def test_a_signal_is_not_lost_where_no_exception_can_be_raised(
     command = [sys.executable, "-c", _LOST.format(work=work), str(longest_import_s), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 130, done.stderr
-    assert done.stderr == "howdah: interrupted; runs are as they were; the same command begins again\n"
+    assert done.stderr == "howdah: interrupted; runs are as they were; the same command starts over\n"
 
 
 def test_what_cannot_be_raised_for_another_reason_is_told_as_before() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from howdah.judge.engine import Idle, excused, idle_of
+from howdah.judge.engine import Idle, idle_of, is_excused
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, write_json
@@ -106,6 +106,6 @@ def test_a_twentieth_of_the_delay_may_have_been_idle(due_ns: int, at_ns: int, id
         asked.append((begin_ns, end_ns))
         return idle_ns
 
-    assert excused(told, due_ns, at_ns) is ok
+    assert is_excused(told, due_ns, at_ns) is ok
     assert asked in ([], [(due_ns, at_ns)])
-    assert excused(None, due_ns, at_ns) is False
+    assert is_excused(None, due_ns, at_ns) is False

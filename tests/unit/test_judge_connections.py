@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import VIRTUAL, told_of_many
+from howdah.judge.check import VIRTUAL, failure_summary
 from howdah.judge.connections import REFUSED, connection_checks
 from howdah.judge.engine import flow_checks
 from howdah.plan.plan import Plan
@@ -134,4 +134,4 @@ def test_a_group_has_one_check_whose_message_names_some_tens_at_most() -> None:
     assert check.message.endswith("; and 15 more")
     (good,) = flow_checks(group().flows, told(flows=records()), VIRTUAL, None)
     assert good.ok is True
-    assert told_of_many([good]) == ""
+    assert failure_summary([good]) == ""

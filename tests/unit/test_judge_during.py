@@ -12,7 +12,14 @@ import pytest
 
 from howdah.ingest.run import ingest
 from howdah.judge.check import VIRTUAL
-from howdah.judge.during import backlogged_spans, dequeue_rate, dropping, during_checks, minimum_rtt, peak_backlog
+from howdah.judge.during import (
+    backlogged_spans,
+    dequeue_rate,
+    during_checks,
+    held_drop_bytes,
+    minimum_rtt,
+    peak_backlog,
+)
 from howdah.judge.limits import limit_checks, sending_checks
 from howdah.judge.run import judge
 from howdah.measure.sampled import Samples
@@ -113,7 +120,7 @@ def test_a_buffer_holds_its_limit_and_a_frame(peak: int, ok: bool, words: str) -
 )
 def test_queues_that_drop_what_they_hold_are_known(queue: str, frame_bytes: int) -> None:
     plan = make_plan()
-    assert dropping(dataclasses.replace(plan, path=dataclasses.replace(plan.path, queue=queue))) == frame_bytes
+    assert held_drop_bytes(dataclasses.replace(plan, path=dataclasses.replace(plan.path, queue=queue))) == frame_bytes
 
 
 def test_every_flow_and_the_queue_are_watched() -> None:
@@ -271,6 +278,13 @@ def test_a_handshake_may_take_as_long_as_any_other_round_trip(handshake_us: int,
         assert (check.ok, check.message, check.measured) == (False, message, 95_000)
     assert (check.name, check.stage, check.expected, check.unit) == (NAME, "during", 40_000, "us")
     assert check.tolerance == pytest.approx(HIGH)
+
+
+@pytest.mark.parametrize(("path", "least_us"), [({"early_us": 500}, 39_476), ({"least_added_us": -1_000}, 38_976)])
+def test_a_handshake_may_be_as_short_as_any_other_round_trip(path: dict[str, Any], least_us: int) -> None:
+    """What makes the path shorter counts once: 40 000 - 24 - 500 us, and - 1000 us."""
+    for handshake_us, ok in ((least_us, True), (least_us - 1, False)):
+        assert judged(plan(**path), trace(95_000), make_info([100.0], min_rtt_us=[handshake_us])).ok is ok
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from howdah.judge.check import VIRTUAL
-from howdah.judge.during import backlogged, minimum_rtt, scheduled_rate, waiting
+from howdah.judge.during import backlogged, minimum_rtt, scheduled_rate, with_frames_in_service
 from howdah.judge.loss import loss_schedule_checks, scheduled_loss
 from howdah.measure.capacity import FairCapacity, Steps
 from howdah.measure.sampled import Samples
@@ -92,7 +92,7 @@ def test_nothing_passes_until_the_frame_before_a_rise_has_ended(
     steps: list[tuple[int, int]], free: list[tuple[int, int]]
 ) -> None:
     capacity = Steps(1_000_000, [(at * 10**6, rate * 1000) for at, rate in steps])
-    found = waiting(capacity, [1_000_000, *(rate * 1000 for _, rate in steps)], 1500)
+    found = with_frames_in_service(capacity, [1_000_000, *(rate * 1000 for _, rate in steps)], 1500)
     wanted = Steps(1_000_000, [(at * 10**6, rate * 1000) for at, rate in free])
     assert found.times == wanted.times
     assert [found.at(at) for at in wanted.times] == [wanted.at(at) for at in wanted.times]

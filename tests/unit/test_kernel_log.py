@@ -25,7 +25,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.kernel_log import alarms
 from howdah.record.result import Run
 from howdah.record.run import RunRecord
-from howdah.report.section import said_runs
+from howdah.report.section import kernel_messages
 from howdah.report.template import templates_of
 from tests.unit.profile_factory import make_one
 from tests.unit.told_by_agent import told
@@ -239,10 +239,10 @@ def test_the_page_has_what_a_module_prints(tmp_path: Path) -> None:
     assert found is not None
     (directory.tables / "ingest.json").write_text(json.dumps(encoded(IngestReport({"kernel_log": found}))))
     run = Run(directory, "x", "mine", 0, {}, "finished", plan, [], [], None, RunRecord(status="finished"))
-    (shown,) = said_runs([(run, "mine")])
+    (shown,) = kernel_messages([(run, "mine")])
     assert shown.lines[0] == ("2.50", "mine: <b> 1")
     assert (len(shown.lines), shown.left_out) == (40, 20)
-    page = templates_of(REPORTS / "templates").get_template("said.html.j2").render(said=[shown])
+    page = templates_of(REPORTS / "templates").get_template("kernel-messages.html.j2").render(kernel_messages=[shown])
     assert "mine: &lt;b&gt; 1<" in page
     assert "and 20 more" in page
 

@@ -9,19 +9,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from howdah.build.cache import Cache
+from howdah.cluster.message import MadeRun
+from howdah.cluster.store import Store
 from howdah.command import names
 from howdah.command.main import main
 from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
 from howdah.publish.serve import experiments
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, write_json, write_whole
-from howdah.scratch import remove_abandoned, scratch
-from howdah.work.experiment import ExperimentDirectory, PlannedRun, find
+from howdah.scratch import held, remove_if_abandoned, scratch, sweep_scratch
+from howdah.work.experiment import ExperimentDirectory, PlannedRun, begin_run, find
 from tests.unit.recorded_run import recorded_plan
 
 
@@ -202,6 +205,72 @@ def test_a_guests_directory_goes_unless_its_launcher_lives(tmp_path: Path, gone:
     assert sorted(path.name for path in tmp_path.iterdir()) == [names[2], "somebody-elses"]
 
 
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers of processes are those of another container: each that a name has is of nobody here."""
+    monkeypatch.setattr("howdah.scratch.is_running", lambda _owner: False)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_what_another_container_uses_stays(tmp_path: Path, experiment: ExperimentDirectory) -> None:
+    """Its lock is seen where its process is not: in the cache that workers share, of reruns, of files, of blocks."""
+    store = Store(Cache(tmp_path / "cache"))
+    rerun = experiment.path.parent / "reruns" / f"{PARTIAL}x-1"
+    rerun.mkdir(parents=True)
+    blocks = experiment.path / "prometheus"
+    blocks.mkdir()
+    kept = experiment.path / "metrics.json"
+    seen = []
+
+    def parts() -> Iterator[str]:
+        yield "whole"
+        seen.append(Store(store.cache).scratch)
+        experiment.sweep_partial()
+        assert main(["clean", "--runs", str(experiment.path.parent)]) == 0
+
+    with scratch(PARTIAL, store.scratch) as run, scratch(PARTIAL, blocks) as block, held(rerun):
+        write_whole(kept, parts())
+        assert run.is_dir()
+        assert block.is_dir()
+        assert rerun.is_dir()
+        final = rerun.rename(rerun.with_name("x"))
+    assert seen == [tmp_path / "cache" / "unfetched"]
+    assert kept.read_text() == "whole"
+    assert list(final.iterdir()) == [], "its lock is no part of what is kept"
+    for left in (run, block):
+        left.mkdir()
+    experiment.sweep_partial()
+    assert [*store.scratch.iterdir(), *blocks.iterdir()] == [], "without its lock it is nobody's"
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_what_is_removed_before_it_is_locked_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, lock = tmp_path / "x-1", fcntl.flock
+
+    def removed_meanwhile(file: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        assert remove_if_abandoned(place, "1")
+        lock(file, how)
+
+    place.mkdir()
+    monkeypatch.setattr(fcntl, "flock", removed_meanwhile)
+    with pytest.raises(FileNotFoundError, match="x-1"), held(place):
+        pass
+
+
+def test_workers_of_two_containers_with_one_number_make_the_same_run(tmp_path: Path) -> None:
+    store = Store(Cache(tmp_path / "cache"))
+    made = MadeRun("ab" * 32, "cubic-r0", "pass", False, None, True, "cd" * 32, "ef" * 32, 3, 1.0)
+    with scratch(PARTIAL, store.scratch) as one, scratch(PARTIAL, store.scratch) as other:
+        runs = [begin_run(place / "cubic-r0", "{}", made.key, {}).path for place in (one, other)]
+        assert all(run.is_dir() for run in runs)
+        for place in (one, other):
+            (place / "pack").write_bytes(b"run")
+            store.put(made, place / "pack")
+    assert store.unfetched() == [made]
+    assert [entry.name for entry in sorted(store.scratch.iterdir())] == [".made", made.key]
+
+
 def test_a_scratch_directory_goes_when_nobody_uses_it(
     tmp_path: Path, gone: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,7 +286,7 @@ def test_a_scratch_directory_goes_when_nobody_uses_it(
     descriptor = os.open(locked, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        assert remove_abandoned() == [left]
+        assert sweep_scratch() == [left]
     finally:
         os.close(descriptor)
     assert others.exists(), "no name that howdah gives"
@@ -227,7 +296,7 @@ def test_a_scratch_directory_goes_when_nobody_uses_it(
         assert place.is_dir()
         assert not locked.exists(), "a new one removes what was left"
         assert not used.exists()
-        assert remove_abandoned() == []
+        assert sweep_scratch() == []
     assert {path.name for path in tmp_path.iterdir()} == {others.name, link.name}
 
 

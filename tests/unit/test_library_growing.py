@@ -13,7 +13,7 @@ import pytest
 from howdah.command import run as command
 from howdah.errors import HowdahError
 from howdah.library import gathered, growing
-from howdah.library.growing import Growing
+from howdah.library.growing import IndexingListener
 from howdah.library.index import Index
 from howdah.library.result import Types
 from howdah.record import directory as state
@@ -56,7 +56,7 @@ def swept(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     request.getfixturevalue("small")
     root = tmp_path / made.name
     _copy(made, root)
-    with Growing(lambda *_: None) as listen:
+    with IndexingListener(lambda *_: None) as listen:
         _tell(listen, root, _runs(root))
     return root
 
@@ -76,7 +76,7 @@ def _runs(root: Path) -> list[RunDirectory]:
     return found
 
 
-def _tell(listen: Growing, root: Path, runs: list[RunDirectory], *, held: bool = True) -> None:
+def _tell(listen: IndexingListener, root: Path, runs: list[RunDirectory], *, held: bool = True) -> None:
     """As a batch that holds on to its outcomes does, all of them each time; and as one that does not."""
     outcomes: list[Outcome] = []
     for number, run in enumerate(runs):
@@ -161,7 +161,7 @@ def test_a_run_that_is_made_later_is_in_the_next_piece(swept: Path, monkeypatch:
     metrics["rows"][0]["value"] = 4711
     write_json(run.metrics, metrics)
     seal(run, read_record(run))
-    with Growing(lambda *_: None) as listen:
+    with IndexingListener(lambda *_: None) as listen:
         _tell(listen, swept, [run])
     assert len(_pieces(swept)) == 3
     read = runs_read(monkeypatch)
@@ -189,7 +189,7 @@ def test_values_of_other_kinds_in_other_pieces_are_one_type(
         plan["axes"]["path.rate"] = value
         write_json(run.plan, plan)
         seal(run, read_record(run))
-        with Growing(lambda *_: None) as listen:
+        with IndexingListener(lambda *_: None) as listen:
             _tell(listen, root, _runs(root))
         assert _pieces(root)
         assert tables(root)["runs"]["path.rate"].type == kind
@@ -202,7 +202,7 @@ def test_an_error_leaves_what_was_read(made: Path, tmp_path: Path, monkeypatch: 
     _copy(made, root)
 
     def interrupted() -> None:
-        with Growing(lambda *_: None) as listen:
+        with IndexingListener(lambda *_: None) as listen:
             _tell(listen, root, _runs(root)[:3])
             raise KeyboardInterrupt
 
@@ -216,7 +216,7 @@ def test_an_error_leaves_what_was_read(made: Path, tmp_path: Path, monkeypatch: 
 
 def test_outcomes_that_a_batch_does_not_hold_on_to_are_heard(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _forget(swept)
-    with Growing(lambda *_: None) as listen:
+    with IndexingListener(lambda *_: None) as listen:
         _tell(listen, swept, _runs(swept), held=False)
     assert len(_pieces(swept)) == 2
     read = runs_read(monkeypatch)
@@ -231,7 +231,7 @@ def test_only_runs_that_were_made_are_read(swept: Path) -> None:
     assert plan is not None
     job = Job(ExperimentDirectory(swept), PlannedRun(plan, "00000000"))
     outcomes = [Outcome(job, verdict="pass", reused=True), Outcome(job, error=HowdahError("no engine"))]
-    with Growing(lambda _active, told, _rest: heard.append(len(told))) as listen:
+    with IndexingListener(lambda _active, told, _rest: heard.append(len(told))) as listen:
         listen([], outcomes, Rest(RUNS))
     assert heard == [2]
     assert _pieces(swept) == pieces
@@ -243,7 +243,7 @@ def test_a_piece_that_cannot_be_written_stops_no_sweep(swept: Path, monkeypatch:
 
     _forget(swept)
     monkeypatch.setattr(growing, "write_index", full)
-    with Growing(lambda *_: None) as listen:
+    with IndexingListener(lambda *_: None) as listen:
         _tell(listen, swept, _runs(swept))
     assert _pieces(swept) == []
     _same(swept, monkeypatch)
@@ -259,7 +259,7 @@ def test_rows_that_cannot_be_made_stop_no_sweep_and_are_in_no_piece(
 
     _forget(swept)
     monkeypatch.setattr(growing, "rows_of", refused)
-    with Growing(lambda *_: None) as listen:
+    with IndexingListener(lambda *_: None) as listen:
         _tell(listen, swept, _runs(swept))
     read = runs_read(monkeypatch)
     tables(swept)
@@ -269,7 +269,7 @@ def test_rows_that_cannot_be_made_stop_no_sweep_and_are_in_no_piece(
 
 def test_a_run_that_is_told_twice_has_its_rows_once(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _forget(swept)
-    with Growing(lambda *_: None) as listen:
+    with IndexingListener(lambda *_: None) as listen:
         _tell(listen, swept, [*_runs(swept)[:2], *_runs(swept)[:1]])
     _same(swept, monkeypatch)
 
@@ -277,7 +277,7 @@ def test_a_run_that_is_told_twice_has_its_rows_once(swept: Path, monkeypatch: py
 def test_few_runs_are_listened_to_by_nobody_else() -> None:
     def listen(*_: object) -> None: ...
 
-    with command._indexed(listen, command.INDEXED_RUNS - 1) as heard:
+    with command._with_rows_made_early(listen, command.INDEXED_RUNS - 1) as heard:
         assert heard is listen
-    with command._indexed(listen, command.INDEXED_RUNS) as heard:
-        assert isinstance(heard, Growing)
+    with command._with_rows_made_early(listen, command.INDEXED_RUNS) as heard:
+        assert isinstance(heard, IndexingListener)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from howdah.build.cache import Cache
-from howdah.command.machines import Telling
+from howdah.command.machines import StepLines
 from howdah.errors import HowdahError, RunFailedError
 from howdah.machines import life
 from howdah.machines.image import MachineImage
@@ -195,7 +195,7 @@ def test_a_machine_set_goes_down_though_nobody_reads_of_it(
     os.close(reader)
     nobody = os.fdopen(writer, "w", buffering=1)
     monkeypatch.setattr(sys, "stderr", nobody)
-    progress = Telling(quiet=False)
+    progress = StepLines(quiet=False)
     assert take_down(directory, progress, stop_s=0.1) == ["a", "b"]
     monkeypatch.undo()
     with contextlib.suppress(BrokenPipeError):

@@ -294,6 +294,7 @@ def test_a_module_is_known_by_its_content(kernel: Kernel, tmp_path: Path) -> Non
     assert first.srcversion == second.srcversion
     assert before != second.identity
     assert modules.Module("ss_a", file, "ABC", "ss_a.c").identity == second.identity
+    assert [each.described(None).sha256 for each in (first, second)] == [before, second.identity], "of every engine"
 
 
 def test_a_module_that_no_run_needs_is_told_where_it_does_not_build() -> None:

@@ -174,7 +174,9 @@ def test_howdahs_own_change_is_told_as_its_own(tmp_path: Path) -> None:
     assert cell.state == "howdah changed"
     assert [each.metric for each in cell.of("howdah changed")] == ["utilisation"]
     assert [each.metric for each in cell.of("appeared")] == ["a_new_measure"], "what only the newer one measures"
-    assert "howdah itself has changed since the baseline (the analysis): a difference may be its own" in cell.notes
+    assert (
+        "howdah itself has changed since the baseline (the analysis): it may be the cause of differences" in cell.notes
+    )
     other_kernel = sheet(NAME, usual, made_by=origin("another", analysis="newer"))
     assert "howdah itself has changed" in night(tmp_path, before, other_kernel).text()
 

@@ -22,7 +22,7 @@ from howdah.nightly.sheet import NightSheet, Value
 from howdah.nightly.work import MadeSheets
 from howdah.record.result import load_experiment
 from howdah.report.ending import results
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.source import TableSource
 from tests.experiment_factory import Scenario, make_experiment
 from tests.ktap_reader import read_ktap
@@ -130,7 +130,7 @@ def test_the_mail_has_the_differences_at_each_point_of_the_sweep(tmp_path: Path)
     scenario = Scenario(name=NAME, algorithms=("cubic", "reno"), repetitions=2, flows=1, duration_s=3.0, axes=axes)
     runs = load_experiment(make_experiment(made.runs, scenario)).runs
     told = mail(made)
-    section = told.partition(f"Sides of {NAME}\n")[2].partition("\n\n")[0].splitlines()
+    section = told.partition(f"B − A in {NAME}\n")[2].partition("\n\n")[0].splitlines()
     assert section[1] == "B = reno against A = cubic"
     starts = [number for number, line in enumerate(section) if line.startswith("[")]
     assert len(starts) == 2
@@ -199,9 +199,9 @@ def test_the_mail_says_of_what_fails_what_its_report_says(tmp_path: Path) -> Non
     made.runs = tmp_path / "runs"
     made.runs.mkdir()
     path = make_experiment(made.runs, Scenario(name=NAME, repetitions=1, flows=1, duration_s=2.0))
-    sentences = found(results([load_experiment(path)], TableSource()))
+    sentences = findings(results([load_experiment(path)], TableSource()))
     lines = mail(made).splitlines()
-    begin = lines.index(f"What was found in {NAME}") + 2
+    begin = lines.index(f"Findings in {NAME}") + 2
     assert lines[begin : begin + len(sentences)] == sentences
     made.runs = tmp_path / "nowhere"
     assert "What was found" not in mail(made)
@@ -234,7 +234,7 @@ def test_a_green_mail_has_no_regressions(tmp_path: Path) -> None:
     green = night(tmp_path, sheet(NAME, usual), sheet(NAME, usual))
     assert regression_lines(green) == []
     assert "Regressions" not in mail(green)
-    assert mail(green).startswith("Subject: [howdah] test: nothing of 2 cells fails\n\n")
+    assert mail(green).startswith("Subject: [howdah] test: none of 2 cells fails\n\n")
 
 
 def test_two_nights_differ_only_where_their_results_do(tmp_path: Path) -> None:

@@ -234,9 +234,9 @@ def test_it_takes_a_baseline_in_which_something_can_be_planted(
     assert "there is no baseline to take the spread" in capsys.readouterr().err
     baseline.accept(sheet(NAME, lambda slug, n: changed(slug, n, retransmitted_packets__1=3.0)))
     assert _power(tmp_path, baseline)[0] == 1
-    assert "have retransmitted_packets, large enough" in capsys.readouterr().err
+    assert "no cell of the baseline has retransmitted_packets in all repetitions" in capsys.readouterr().err
     # A share of nothing is nothing: where the path was idle, no loss of utilisation can be planted.
     idle = {"retransmitted_packets@1": 100.0, "utilisation": 0.0}
     baseline.accept(sheet(NAME, lambda slug, n: {**usual(slug, n), **idle}))
     assert _power(tmp_path, baseline)[0] == 1
-    assert "have utilisation, large enough" in capsys.readouterr().err
+    assert "no cell of the baseline has utilisation in all repetitions" in capsys.readouterr().err

@@ -90,7 +90,7 @@ def test_controls_and_cross_checks_are_no_cells(tmp_path: Path) -> None:
         ("suite: t\ncells:\n- profile: made.yaml\n  set: {path.rat: 3}\n", 3, "rat"),
         ("suite: t\ncells:\n- profile: made.yaml\n  set: {algorithm: cubic}\n", 4, "algorithm is set with algorithms"),
         ("suite: t\ncells:\n- profile: made.yaml\n  metrics: [utilization]\n", 4, "did you mean utilisation"),
-        ("suite: t\ncells:\n- profile: made.yaml\n- profile: made.yaml\n", 4, "here twice"),
+        ("suite: t\ncells:\n- profile: made.yaml\n- profile: made.yaml\n", 4, "listed twice"),
         ("suite: T!\ncells:\n- profile: made.yaml\n", 1, "does not have the form"),
         ("cells:\n- profile: made.yaml\n", 1, "'suite' is missing"),
         ("suite: t\ncells: 3\n", 2, "expected a list"),

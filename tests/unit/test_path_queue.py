@@ -142,6 +142,23 @@ def test_parameters_beside_the_queue_are_refused_with_what_to_write(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("path.queue={cake: {rtt: 20 ms, ack_filter: filter}}", "{kind: cake, rtt: 20 ms, ack_filter: filter}"),
+        ("path.queue={cake: {ack_filter: true}}", "{kind: cake}; ack_filter is none, filter or aggressive"),
+        ("path.cake={ack_filter: true}", "path.queue: {kind: cake}; ack_filter is none, filter or aggressive"),
+        ("path.queue={red: {min: 3, burst: 20}}", "{kind: red, burst: 20}; red has no min"),
+        ("path.queue={cake: {rtt: -1 ms}}", "{kind: cake}; rtt cannot be '-1 ms'"),
+    ],
+)
+def test_what_it_shows_in_their_place_is_taken(tmp_path: Path, given: str, shown: str) -> None:
+    what = error(tmp_path, "", [given]).what
+    assert what.endswith(f"the parameters of a queue stand beside its kind; write {shown}")
+    written = shown.removeprefix("path.queue: ").partition(";")[0]
+    assert make_one(tmp_path, "", [f"path.queue={written}"]).queues
+
+
+@pytest.mark.parametrize(
     ("overrides", "place"),
     [
         (["path.queue=dualpi2"], "path.queue"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from howdah.agent.calibration.policer import described
+from howdah.agent.calibration.policer import policer_train
 from howdah.codec import encoded
 from howdah.errors import ProfileError
 from howdah.judge.check import tolerance_of
@@ -121,7 +121,7 @@ def through(plan: Plan, rate: float, burst: float) -> dict[str, Any]:
             tokens -= FRAME
             passed.add(number)
         sent.append(at_ns)
-    return {"policer": encoded(described(sent, passed))}
+    return {"policer": encoded(policer_train(sent, passed))}
 
 
 def judged(plan: Plan, rate: float, burst: float) -> dict[str, Check]:

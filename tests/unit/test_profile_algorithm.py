@@ -14,7 +14,7 @@ from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
-from howdah.profile.module import brought
+from howdah.profile.module import provided_modules
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
 
 
@@ -58,7 +58,7 @@ def test_different_modules_can_share_a_run(tmp_path: Path) -> None:
 
 def test_modules_whose_names_cannot_be_algorithms_bring_none() -> None:
     paths = [Path("sink.ko"), Path("tcp_a_name_that_is_long.c"), Path("tcp_.c"), Path("tcp_ok.ko")]
-    assert list(from_modules(each for path in paths for each in brought(path))) == ["ok"]
+    assert list(from_modules(each for path in paths for each in provided_modules(path))) == ["ok"]
 
 
 def test_a_profiles_own_algorithm_has_parameters_of_its_module(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_like_that_cannot_be_is_refused_with_its_line(tmp_path: Path, section:
 
 
 def test_a_plug_in_of_ones_own_brings_both_bases() -> None:
-    found = from_modules(brought(Path("elsewhere/ss_half_way.c")))
+    found = from_modules(provided_modules(Path("elsewhere/ss_half_way.c")))
     assert {name: (entry.kernel, entry.module, entry.base) for name, entry in found.items()} == {
         "half-way": ("half_way_reno", "ss_half_way", "reno"),
         "half-way-cubic": ("half_way_cubic", "ss_half_way", "cubic"),
@@ -325,7 +325,7 @@ def test_modules_can_be_taken_out_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_known_algorithms_of_a_replaced_module_are_no_longer_built_in() -> None:
-    table = algorithms_with(brought(Path("tcp_cubic.c")))
+    table = algorithms_with(provided_modules(Path("tcp_cubic.c")))
     assert not table["cubic"].builtin
     assert not table["cubic-no-hystart"].builtin
     assert table["bbr"].builtin

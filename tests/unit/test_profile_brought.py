@@ -12,7 +12,7 @@ from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
-from howdah.profile.module import brought
+from howdah.profile.module import provided_modules
 from tests.unit.profile_factory import make_one, make_plans, write_profile
 
 _OPS = """\
@@ -33,7 +33,9 @@ def _write(file: Path, *names: str, before: str = "") -> Path:
 
 
 def test_a_module_is_called_by_what_it_registers(tmp_path: Path) -> None:
-    assert brought(_write(tmp_path / "brutal.c", '"brutal"')) == (ProfileModule("brutal", "brutal.c", ("brutal",)),)
+    assert provided_modules(_write(tmp_path / "brutal.c", '"brutal"')) == (
+        ProfileModule("brutal", "brutal.c", ("brutal",)),
+    )
     plan = make_one(tmp_path, "modules: [brutal.c]\nalgorithm: brutal\n")
     assert plan.own_algorithms == {"brutal": "brutal"}
     assert plan.required_modules == ["brutal", "howdah_traffic"]
@@ -54,12 +56,12 @@ def test_one_file_brings_several(tmp_path: Path) -> None:
 
 def test_a_name_may_be_a_macro_of_the_file_its_header_or_the_profile(tmp_path: Path) -> None:
     _write(tmp_path / "a.c", "NAME", before='#define NAME "mine"\n')
-    assert brought(tmp_path / "a.c")[0].registers == ("mine",)
+    assert provided_modules(tmp_path / "a.c")[0].registers == ("mine",)
     _write(tmp_path / "b.c", "NAME", before='#include "b.h"\n')
-    assert brought(tmp_path / "b.c")[0].registers is None
+    assert provided_modules(tmp_path / "b.c")[0].registers is None
     (tmp_path / "b.h").write_text('#define NAME "yours"\n')
     (tmp_path / "b.c").write_text((tmp_path / "b.c").read_text() + "\n")
-    assert brought(tmp_path / "b.c")[0].registers == ("yours",)
+    assert provided_modules(tmp_path / "b.c")[0].registers == ("yours",)
     _write(tmp_path / "c.c", "NAME")
     plan = make_one(tmp_path, "modules: [{file: c.c, define: {NAME: '\"ours\"'}}]\nalgorithm: ours\n")
     assert plan.own_algorithms == {"ours": "c"}
@@ -67,7 +69,7 @@ def test_a_name_may_be_a_macro_of_the_file_its_header_or_the_profile(tmp_path: P
 
 def test_a_file_that_says_no_name_is_called_by_its_own(tmp_path: Path) -> None:
     (tmp_path / "tcp_my-own.c").write_text("module_my_own();\n")
-    assert brought(tmp_path / "tcp_my-own.c") == (ProfileModule("tcp_my_own", "tcp_my-own.c", None),)
+    assert provided_modules(tmp_path / "tcp_my-own.c") == (ProfileModule("tcp_my_own", "tcp_my-own.c", None),)
     assert make_one(tmp_path, "modules: [tcp_my-own.c]\nalgorithm: my-own\n").own_algorithms == {"my-own": "tcp_my_own"}
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -61,6 +62,9 @@ def test_two_commands_are_told_apart_and_a_killed_one_is_forgotten(tmp_path: Pat
         sweep.write(tmp_path)
     _sweep().write(tmp_path)
     (tmp_path / ".sweep-1").write_text("{")
+    found = {metric.labels["process"] for metric in sweep_families(tmp_path)[SPEED]}
+    assert str(gone.pid) in found, "it writes each second: it may be of another container"
+    os.utime(tmp_path / f".sweep-{gone.pid}", (0, 0))
     (only,) = sweep_families(tmp_path)[SPEED]
     assert only.labels["process"] == str(_sweep().process)
     assert not (tmp_path / f".sweep-{gone.pid}").exists()

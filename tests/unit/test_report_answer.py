@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from howdah.report.contrast import Contrast, contrasts, leading
+from howdah.report.contrast import Contrast, contrasts, headline_measures
 from howdah.report.dotplot import MOST_ROWS, _number, dot_plot
 from howdah.report.ending import results
 from howdah.report.section import Claims, answer
 from howdah.report.source import TableSource
-from howdah.report.subject import Subject, subjects
+from howdah.report.subject import Subject, subjects_of
 from tests.claim_rows import claim_row
 from tests.experiment_factory import Scenario
 from tests.unit.test_report_found import EXIT, LOST, made
@@ -43,11 +43,11 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[Subject]:
         axes=tuple({"path.rate": rate} for rate in RATES),
     )
     experiment = made(tmp_path_factory.mktemp("answer"), scenario, numbers)
-    return subjects(results([experiment], TableSource()))
+    return subjects_of(results([experiment], TableSource()))
 
 
 def test_each_point_has_its_difference_and_ratio(said: list[Subject]) -> None:
-    shown, _ = leading(said)
+    shown, _ = headline_measures(said)
     slow, fast = contrasts(shown, [LOST])
     assert slow.of.differences.values == (10.0, 20.0, 30.0)
     assert slow.of.ratios is not None and slow.of.ratios.values == (2.0, 3.0, 4.0)
@@ -58,19 +58,19 @@ def test_each_point_has_its_difference_and_ratio(said: list[Subject]) -> None:
 
 
 def test_the_run_behind_a_dot_is_the_middle_one(said: list[Subject]) -> None:
-    slow = contrasts(leading(said)[0], [LOST])[0]
-    mine = next(each for each in leading(said)[0] if (each.side, each.place) == (slow.side, slow.place))
+    slow = contrasts(headline_measures(said)[0], [LOST])[0]
+    mine = next(each for each in headline_measures(said)[0] if (each.side, each.place) == (slow.side, slow.place))
     middle = next(repetition for repetition, value in mine.of.numbers[LOST].items() if value == 30.0)
     assert slow.run == mine.of.runs[middle]
 
 
 def test_equal_sides_have_no_better_one(said: list[Subject]) -> None:
-    assert {each.better for each in contrasts(leading(said)[0], [EXIT])} == {""}
-    assert all(each.of.is_alike for each in contrasts(leading(said)[0], [EXIT]))
+    assert {each.better for each in contrasts(headline_measures(said)[0], [EXIT])} == {""}
+    assert all(each.of.is_alike for each in contrasts(headline_measures(said)[0], [EXIT]))
 
 
 def test_a_dot_is_drawn_for_each_ratio_and_numbers_where_there_is_none(said: list[Subject]) -> None:
-    run = contrasts(leading(said)[0], [LOST])[0].run
+    run = contrasts(headline_measures(said)[0], [LOST])[0].run
     plot = dot_plot(said, frozenset([run]))
     assert plot is not None
     assert plot.title == "reno against cubic at each of 2 sweep points"

@@ -18,7 +18,7 @@ from howdah.report.difference import PairedRow, difference_data, difference_rows
 from howdah.report.ending import results
 from howdah.report.page import render
 from howdah.report.source import TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 from howdah.report.tabular import FORMS, Tabular
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.test_report_found import EXIT, LOST, made
@@ -41,7 +41,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 
 def of_losses(experiment: Experiment) -> list[PairedRow]:
-    rows = difference_data(subjects(results([experiment], TableSource())))
+    rows = difference_data(subjects_of(results([experiment], TableSource())))
     return [row for row in rows if row.metric == LOST]
 
 
@@ -56,7 +56,7 @@ def test_data_have_every_point_in_the_units_of_metrics_json(experiment: Experime
 
 
 def test_text_and_page_have_the_same_cells(experiment: Experiment) -> None:
-    said = subjects(results([experiment], TableSource()))
+    said = subjects_of(results([experiment], TableSource()))
     text = difference_text(said)
     assert "B = reno against A = cubic" in text
     assert "+20 (10 … 30)  3 (2 … 4)" in text
@@ -70,9 +70,9 @@ def test_text_and_page_have_the_same_cells(experiment: Experiment) -> None:
 
 
 def test_sides_that_are_alike_differ_by_nothing(experiment: Experiment) -> None:
-    said = subjects(results([experiment], TableSource()))
+    said = subjects_of(results([experiment], TableSource()))
     rows = [row for row in difference_rows(differences(said)) if row.of.metric.name == EXIT]
-    assert {(row.difference, row.ratio, row.ratio_apart) for row in rows} == {("0", "1", "")}
+    assert {(row.difference, row.ratio, row.ratio_spread) for row in rows} == {("0", "1", "")}
 
 
 def test_one_side_alone_has_no_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +111,7 @@ def test_a_table_has_the_measures_asked_for(tmp_path: Path, capsys: pytest.Captu
     assert rows
     wrong = (
         (["--measure", "exit_cwnd"], "did you mean exit_cwnd_"),
-        (["--measure", LOST, "--of", "completion"], "--measure is of results and differences"),
+        (["--measure", LOST, "--of", "completion"], "--measure applies to results and differences"),
         (["--measure", "exit_cause", "--of", "differences"], "its values are words"),
     )
     for options, what in wrong:
@@ -130,9 +130,9 @@ def test_one_pair_of_several_repetitions_has_no_spread_and_no_winner(tmp_path: P
 
     axes = ({"path.rate": RATES[0]},)
     scenario = Scenario(name="one", algorithms=("cubic", "reno"), repetitions=3, flows=1, axes=axes)
-    said = subjects(results([made(tmp_path, scenario, one)], TableSource()))
+    said = subjects_of(results([made(tmp_path, scenario, one)], TableSource()))
     (row,) = (row for row in difference_rows(differences(said)) if row.of.metric.name == LOST)
-    assert (row.difference, row.difference_apart, row.better) == ("+10", "one pair", "")
+    assert (row.difference, row.difference_spread, row.better) == ("+10", "one pair", "")
     assert "+10 (one pair)" in difference_text(said)
 
 
@@ -176,9 +176,9 @@ def test_two_experiments_of_the_same_algorithms_are_compared_algorithm_by_algori
         made(tmp_path / name, Scenario(name=name, algorithms=("cubic", "reno"), repetitions=2, flows=1), losses(factor))
         for name, factor in (("before", 1), ("after", 2))
     )
-    rows = difference_data(subjects(results([before, after], TableSource())))
+    rows = difference_data(subjects_of(results([before, after], TableSource())))
     of_losses = [(row.place, row.side, row.other, row.others, row.mine) for row in rows if row.metric == LOST]
     assert of_losses == [("cubic", "after", "before", 3.0, 6.0), ("reno", "after", "before", 10.0, 20.0)]
     alone = made(tmp_path / "alone", Scenario(name="after", algorithms=("cubic",), repetitions=2, flows=1), losses(2))
-    rows = difference_data(subjects(results([before, alone], TableSource())))
+    rows = difference_data(subjects_of(results([before, alone], TableSource())))
     assert {row.other for row in rows} == {"cubic · before"}, "an algorithm without a counterpart is a side"

@@ -9,7 +9,7 @@ import pytest
 
 from howdah.record.result import load_run
 from howdah.record.schema import REASONS
-from howdah.report.event import cause_words, measure_text, told_events, told_runs
+from howdah.report.event import cause_words, event_tables, measure_text, slow_start_events
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.test_publish_sample import replace_table
 
@@ -23,7 +23,7 @@ def run_path(tmp_path: Path) -> Path:
 def test_an_event_says_what_why_and_the_number_against_its_threshold(run_path: Path) -> None:
     run = load_run(run_path, "x")
     assert run.plan is not None
-    phase, resume, exit_ = told_events(run, run.plan.flows[0])
+    phase, resume, exit_ = slow_start_events(run, run.plan.flows[0])
     assert phase.label == "another phase of slow start, the round-trip time rose: 112.5 ms against 108 ms"
     assert resume.event == "back to the phase before"
     assert exit_.label == "left slow start, segments were lost: 3 packets"
@@ -39,7 +39,7 @@ def test_a_threshold_without_end_and_a_reason_without_a_name(run_path: Path) -> 
     bare = {**row, "event": "jump", "reason": "none", "quantity": 0, "threshold": 0}
     replace_table(run, "slow_start", [row, strange, bare])
     assert run.plan is not None
-    first, second, third = told_events(run, run.plan.flows[0])
+    first, second, third = slow_start_events(run, run.plan.flows[0])
     assert (first.number, first.min_rtt) == ("90 packets against ∞", "")
     assert second.label == "unknown-40, unknown-41: 5 against 6"
     assert third.label == "window set at once"
@@ -50,14 +50,14 @@ def test_a_long_story_is_cut_and_says_so(run_path: Path) -> None:
     row = {"flow": 1, "event": "estimate", "reason": "rate-estimate", "cwnd_packets": 20, "round": 0}
     row |= {"ssthresh_packets": 90, "quantity": 90, "threshold": 80, "min_rtt_us": 40_000}
     replace_table(run, "slow_start", [{**row, "time_ns": number} for number in range(130)])
-    (told,) = told_runs([(run, "reno")])
+    (told,) = event_tables([(run, "reno")])
     assert (len(told.rows), told.left_out) == (100, 30)
 
 
 def test_a_run_whose_modules_tell_nothing_has_no_table(tmp_path: Path) -> None:
     scenario = Scenario(algorithms=("reno",), repetitions=1, flows=1, duration_s=2.0)
     run = load_run(next(make_experiment(tmp_path, scenario).glob("reno-r0*")), "x")
-    assert told_runs([(run, "reno")]) == []
+    assert event_tables([(run, "reno")]) == []
 
 
 @pytest.mark.parametrize(

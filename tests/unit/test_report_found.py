@@ -20,7 +20,7 @@ from howdah.report.build import report
 from howdah.report.compare import compare
 from howdah.report.ending import ending, results
 from howdah.report.exitstrip import arrangements, exit_strip, scale_of, strip_ends
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.paper.strip import rows_of as paper_rows
 from howdah.report.plot.draw import title_of
 from howdah.report.plot.scale import Scale
@@ -56,7 +56,7 @@ def made(tmp_path: Path, scenario: Scenario, numbers: Callable[[dict[str, Any]],
 
 
 def words(*experiments: Experiment) -> list[str]:
-    return found(results(list(experiments), TableSource()))
+    return findings(results(list(experiments), TableSource()))
 
 
 def of(**by_algorithm: Mapping[str, object]) -> Callable[[dict[str, Any]], object]:

@@ -17,7 +17,7 @@ from howdah.report import results as many
 from howdah.report.build import MANY, report
 from howdah.report.compare import compare
 from howdah.report.ending import ending, results
-from howdah.report.found import found
+from howdah.report.findings import findings
 from howdah.report.results import read_shown
 from howdah.report.source import TableSource
 from howdah.report.tidy import result_data
@@ -175,8 +175,8 @@ def test_many_runs_are_told_as_few_are(tmp_path: Path, monkeypatch: pytest.Monke
         metrics["rows"][-1]["flow"] = None
         file.write_text(json.dumps(metrics))
     experiment = read_shown(root)
-    told = found(results([experiment], TableSource()))
+    told = findings(results([experiment], TableSource()))
     monkeypatch.setattr(many, "MOST_RUNS", 500)
-    assert told == found(results([experiment], TableSource()))
+    assert told == findings(results([experiment], TableSource()))
     assert any("send buffer held it back for 40 %" in each for each in told)
     assert any("HyStart ended no start-up" in each for each in told)

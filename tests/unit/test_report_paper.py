@@ -26,9 +26,9 @@ from howdah.report.ackwindow import exit_of, measured
 from howdah.report.exitstrip import ExitMark, ExitRow
 from howdah.report.paper import NAMES, Choice, FigureSheet, draw, parse_length_inches
 from howdah.report.paper.choice import at_point
-from howdah.report.paper.figures import COURSES
+from howdah.report.paper.figures import TIME_FIGURES
 from howdah.report.paper.line import DASHES, MARKS, MOST_LINES
-from howdah.report.paper.plotted import draw_limits
+from howdah.report.paper.panels import draw_limits
 from howdah.report.paper.strip import draw_rows
 from howdah.work.results import read_results
 from tests.experiment_factory import Scenario, make_experiment
@@ -350,7 +350,7 @@ def test_names_of_limits_have_numbers_and_stand_beside_marks(alone: bool) -> Non
 )
 def test_an_axis_says_what_the_figure_shows(name: str, label: str) -> None:
     """Which is more than what is acknowledged, and of the sender's round-trip times the smoothed one."""
-    assert COURSES[name].label == label
+    assert TIME_FIGURES[name].label == label
 
 
 def test_the_difference_has_a_caption_and_its_data(experiment: Path, tmp_path: Path) -> None:

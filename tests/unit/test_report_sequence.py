@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from howdah.record.result import Run
-from howdah.report.sequence import ACKED, AGAIN, ALLOWED, LOST, SACKED, SENT, WINDOW, sequence_curves
+from howdah.report.sequence import ACKED, ALLOWED, LOST, RETRANSMITTED, SACKED, SENT, WINDOW, sequence_curves
 from tests.unit.recorded_run import recorded_plan
 
 MS = 1_000_000
@@ -69,8 +69,8 @@ def test_every_line_is_what_the_records_say() -> None:
     assert found[SENT].value.tolist() == [0.05, 0.09, 0.09]  # what is sent again is no step back
     assert found[ACKED].value.tolist() == [0.0, 0.02, 0.04]
     assert found[WINDOW].value == pytest.approx([10 * mss / 1e6, 0.02 + 12 * mss / 1e6, 0.04 + 6 * mss / 1e6])
-    assert found[AGAIN].time_ms.tolist() == [25]
-    assert found[AGAIN].value == pytest.approx([0.03])  # half way between two ACKs
+    assert found[RETRANSMITTED].time_ms.tolist() == [25]
+    assert found[RETRANSMITTED].value == pytest.approx([0.03])  # half way between two ACKs
     assert found[LOST].value == pytest.approx([0.03 + mss / 1e6])
     assert np.nanmax(found[SACKED].value) == pytest.approx(0.01 + 2 * mss / 1e6)
     assert np.isnan(found[SACKED].value).sum() == 3
@@ -133,8 +133,8 @@ def test_each_segment_of_a_capture_is_a_point() -> None:
     assert found[SENT].value == pytest.approx(np.array([1, 2, 3, 3, 3, 4, 4.5]) * MSS / 1e6)
     assert found[ACKED].time_ms.tolist() == [11, 22]
     assert found[ACKED].value == pytest.approx(np.array([1, 3]) * MSS / 1e6)
-    assert found[AGAIN].time_ms.tolist() == [12, 23]
-    assert found[AGAIN].value == pytest.approx(np.array([2, 3]) * MSS / 1e6)
+    assert found[RETRANSMITTED].time_ms.tolist() == [12, 23]
+    assert found[RETRANSMITTED].value == pytest.approx(np.array([2, 3]) * MSS / 1e6)
     assert found[LOST].time_ms.tolist() == [25], "without a capture at the receiver the counters say it"
 
 

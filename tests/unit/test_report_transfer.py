@@ -192,7 +192,7 @@ def test_limits_make_classes_of_ones_own(tmp_path: Path, capsys: pytest.CaptureF
     said = capsys.readouterr().err
     assert "--limits 1 parsec: expected a size" in said
     assert "expected different sizes above 0" in said
-    assert "--limits is of completion times" in said
+    assert "--limits applies to completion times" in said
 
 
 def test_requests_of_a_closed_loop_are_transfers_of_their_own(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from howdah.engine.uml.guest import sweep
 from howdah.machines.state import start_ticks
-from howdah.record.directory import is_abandoned
+from howdah.record.directory import remove_abandoned
 from howdah.running import is_running, stat_fields
-from howdah.scratch import remove_abandoned
+from howdah.scratch import sweep_scratch
 
 
 @pytest.fixture
@@ -45,9 +45,11 @@ def test_what_a_zombie_left_is_swept(zombie: int, tmp_path: Path, monkeypatch: p
     for place in places:
         place.mkdir()
     left_guest, guest, left, used = places
-    assert is_abandoned(tmp_path / f".partial-a-{zombie}")
-    assert not is_abandoned(tmp_path / ".partial-a-1")
+    for pid in (zombie, 1):
+        (tmp_path / f".partial-a-{pid}").mkdir()
+    assert remove_abandoned(tmp_path / f".partial-a-{zombie}")
+    assert not remove_abandoned(tmp_path / ".partial-a-1")
     assert sweep(tmp_path) == [left_guest]
-    assert remove_abandoned() == [left]
+    assert sweep_scratch() == [left]
     assert guest.is_dir()
     assert used.is_dir()

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from howdah.agent.loop import Loop
-from howdah.agent.traffic.stack import environment_of
-from howdah.agent.traffic.stack_program import Said, StackProgram
+from howdah.agent.traffic.stack import stack_environment
+from howdah.agent.traffic.stack_program import StackProgram, StackReport
 from howdah.build.cache import Cache
 from howdah.build.stack import StackUnsupportedError, build_stack, provide_stacks
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import HowdahError, ProfileError
 from howdah.place import STACKS
 from howdah.profile.stack import read_stack, shipped_stacks
-from howdah.report.pathfacts import _behaviour
+from howdah.report.pathfacts import _receiver_text
 from tests.unit.profile_factory import make_one, make_plans
 
 LWIP = "receiver: {stack: lwip}\n"
@@ -168,8 +168,8 @@ def test_a_cluster_does_not_make_such_runs(tmp_path: Path) -> None:
 
 
 def test_the_report_names_it() -> None:
-    assert _behaviour("lwip") == "lwip (a stack of its own)"
-    assert _behaviour("no-sack") == "no-sack (emulated)"
+    assert _receiver_text("lwip") == "lwip (a stack of its own)"
+    assert _receiver_text("no-sack") == "no-sack (emulated)"
 
 
 def test_what_the_plan_says_of_a_sender(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_what_the_plan_says_of_a_sender(tmp_path: Path) -> None:
     assert flow.sender_stack is not None
     assert plan.collect.pcap == ["s1:s1-eth0"], "its packets are all that tells of it"
     assert type(plan).from_json(plan.to_json()).flows == plan.flows
-    told = environment_of(flow, "sender")
+    told = stack_environment(flow, "sender")
     assert (told["STACK_ROLE"], told["STACK_ALGORITHM"]) == ("send", "reno")
     assert (told["STACK_ADDRESS"], told["STACK_PORT"], told["STACK_PEER"]) == ("10.1.1.1", "40001", "10.2.1.1")
 
@@ -199,7 +199,7 @@ def test_one_that_only_receives_does_not_send(tmp_path: Path) -> None:
 def test_a_flow_is_complete_when_its_receiver_has_all_and_not_when_the_peer_has_closed(tmp_path: Path) -> None:
     """A source closes a round trip later, when its last byte is acknowledged."""
     program = StackProgram("flow 1", "mine", Loop(virtual_time=False), tmp_path / "1-receiver")
-    program._understand("connected", 10)
-    program._understand("all", 70)
-    program._understand("bytes 100000", 110)
-    assert program.said == Said(connected_ns=10, all_ns=70, ended_ns=110, moved_bytes=100_000)
+    program._parse_line("connected", 10)
+    program._parse_line("all", 70)
+    program._parse_line("bytes 100000", 110)
+    assert program.report == StackReport(connected_ns=10, all_ns=70, ended_ns=110, moved_bytes=100_000)

@@ -38,7 +38,7 @@ def test_runs_that_are_alike_are_said_once() -> None:
     assert said[2:6] == [
         "✓ theirs/mine, 2 runs: verified",
         "    a, b",
-        "    claimed, and not to be checked: kernel image a1; made a; made b",
+        "    claimed, cannot be checked: kernel image a1; made a; made b",
         "    checked: 4 files against their digests",
     ]
     assert said[6:8] == ["✓ theirs/mine/c: verified", "    its data were removed"]

@@ -36,7 +36,7 @@ from howdah.record.digest import MismatchError
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import Experiment
-from howdah.record.run import EngineReport, KernelOrigin
+from howdah.record.run import EngineReport, KernelOrigin, ModuleOrigin, read_record, write_record
 from howdah.work import again, analysis, prepared, stage
 from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
@@ -257,10 +257,33 @@ def test_rerun_always_says_what_it_was_made_on(bench: Bench, release: str, monke
         assert "now 6.99.0" in text
 
 
-def _engine_of(release: str) -> Callable[..., EngineReport]:
+def test_rerun_names_the_module_whose_header_alone_changed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ``srcversion`` is of its own source; its file differs. A record without the file's digest says nothing."""
+    made = [ModuleOrigin(srcversion="AAAA", sha256=digest * 64, source=digest) for digest in "12"]
+
+    same = ModuleOrigin(srcversion="BBBB", sha256="3" * 64)
+    bench.run()
+    run = RunDirectory(bench.one("cubic-r0"))
+
+    def rerun(before: ModuleOrigin, now: ModuleOrigin) -> str:
+        write_record(run, read_record(run).but(modules={"ss_mine": before, "ss_other": same}))
+        modules = {"ss_mine": now, "ss_other": same}
+        report = EngineReport(kernel=KernelOrigin(release=_RELEASE), modules=modules)
+        monkeypatch.setattr(_Engine, "run", _engine_of(_RELEASE, report))
+        return bench.howdah("rerun", run.path.name)
+
+    text = rerun(*made)
+    change = "changed since the original run: module ss_mine: AAAA (file 111111111111), now AAAA (file 222222222222)"
+    assert change in text
+    assert "ss_other" not in text
+    assert text.count("changed since") == 1
+    assert "same kernel, guest tree, modules" in rerun(made[0].model_copy(update={"sha256": None}), made[1])
+
+
+def _engine_of(release: str, report: EngineReport | None = None) -> Callable[..., EngineReport]:
     def run(_self: object, directory: RunDirectory, _plan: Plan, _progress: object) -> EngineReport:
         (directory.raw / "agent.json").write_text("{}")
-        return EngineReport(kernel=KernelOrigin(release=release))
+        return report or EngineReport(kernel=KernelOrigin(release=release))
 
     return run
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the emulated path before and after the flows, with addresses of its own. Judging is for later stages."""
+"""Measures the emulated path before and after the flows, from addresses of its own. Later stages judge the results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from howdah.agent.calibration.buffer import BufferResult, measure_buffer
 from howdah.agent.calibration.delay import measure_delays
-from howdah.agent.calibration.policer import fill, measure_policer
+from howdah.agent.calibration.policer import measure_policer, wait_until_full
 from howdah.agent.calibration.train import TrainResult, measure_rate
 from howdah.agent.loop import Loop, wait_for_silence
 from howdah.linux.clock import MS, now_ns
@@ -20,12 +20,12 @@ _POLL_NS = 20 * MS
 
 
 def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns: int) -> CalibrationRecord:
-    """The content of calibration-*.json, times relative to the epoch. Ends when the network is silent again."""
+    """Return the content of calibration-*.json, with times relative to the epoch, once the network is silent again."""
     calibration = plan.calibration
     targets = calibration.targets
     start = now_ns()
     delays, described = measure_delays(plan.path, targets, namespaces, loop, start, early=bool(calibration.early_us))
-    fill(plan.path.policer, loop)
+    wait_until_full(plan.path.policer, loop)
     train = measure_rate(calibration, targets[0], namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in delays]
     phase_end = start + calibration.phase_us * 1000
@@ -35,7 +35,7 @@ def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in targets)
     deadline = start + (calibration.phase_us + calibration.settle_us) * 1000
     silent = wait_for_silence(namespaces, loop, longest_us * 1000 + _POLL_NS, deadline)
-    return found(
+    return calibration_record(
         start - epoch_ns,
         now_ns() - epoch_ns,
         train,
@@ -57,9 +57,11 @@ def _jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: 
     return measure_jitter(plan, jitter, namespaces, loop)
 
 
-def found(start_ns: int, end_ns: int, train: TrainResult, depth: BufferResult, **others: Any) -> CalibrationRecord:
-    """What every calibration records of its times (from the epoch on), its train and the bottleneck's buffer, and what
-    else it found."""
+def calibration_record(
+    start_ns: int, end_ns: int, train: TrainResult, depth: BufferResult, **others: Any
+) -> CalibrationRecord:
+    """Return a record with what every calibration measures: its times (from the epoch), its train and the bottleneck's
+    buffer. ``others`` are the record's other fields."""
     return CalibrationRecord(
         format=CALIBRATION_FORMAT,
         start_ns=start_ns,

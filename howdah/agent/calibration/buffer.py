@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The depth of the bottleneck's buffer: fill it until it overflows, and see how long the longest wait was."""
+"""The depth of the bottleneck's buffer: overfill it and take the longest wait."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from howdah.linux.kernelfile import parse_snmp, read_again
 from howdah.linux.namespace import Namespace
 from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 
-_FILL_SHARE = 0.9  # of the buffer, by large sends; the rest frame by frame, so that the last place is taken too
-_OVERFILL_SHARE = 0.15
+_FILL_SHARE = 0.9  # share of the buffer filled by large sends; single frames fill the rest, to the last place
+_OVERFILL_SHARE = 0.15  # load beyond a full buffer, as a share of the buffer
 _OVERFILL_LEAST_FRAMES = 64
-_OVER_PART_FRAMES = 4  # what rounding and the frame that is leaving take
-_MOST_SINGLE_FRAMES = 8000  # by which the queue grows frame by frame: half to fill it up, half to overfill it
-_MOST_SAMPLES = 20_000  # a socket holds some 50 000 time stamps
+_OVER_PART_FRAMES = 4  # load beyond a part of the buffer, for rounding and the frame being sent
+_MOST_SINGLE_FRAMES = 8000  # most single frames of growth: half to fill the buffer, half to overfill it
+_MOST_SAMPLES = 20_000  # most time-stamped frames; a socket holds some 50 000 time stamps
 _LARGEST_SEND_BYTES = 65_000
 _SEGMENTS_PER_SEND = 40
 _MARGIN_NS = 50 * MS
-_PAUSES_PER_BUFFER = 4  # far from all of it: a socket that is full holds at least half of what was asked for
-_LEAST_EXCESS = 1.1  # how much faster than the bottleneck the senders together must be
+_PAUSES_PER_BUFFER = 4  # a full socket holds at least half of its nominal buffer
+_LEAST_EXCESS = 1.1  # least ratio of the senders' total rate to the bottleneck's
 
 
 @dataclass(frozen=True)
 class BufferResult:
-    """``why`` says why there is no depth; ``offered_bytes`` are all frames sent."""
+    """The measured depth. ``why`` says why it is missing; ``offered_bytes`` are all frames sent."""
 
     bytes: int | None
     offered_bytes: int
@@ -53,10 +53,10 @@ class BufferResult:
 
 @dataclass(frozen=True)
 class BufferLoad:
-    """What one sender sends: frames in large sends of at most ``together``, then frames one by one.
+    """One sender's load: frames in large sends of at most ``together``, then frames one by one.
 
-    ``pause_ns`` is how long it waits for room where poll() cannot tell: a part of what its socket's buffer takes to
-    leave, so that its interface always has something to send.
+    ``pause_ns`` is how long it waits for a full socket when poll() cannot tell: a fraction of the time in which the
+    socket's buffer drains, so that its interface always has something to send.
     """
 
     bulk_frames: int
@@ -65,18 +65,18 @@ class BufferLoad:
     together: int = _SEGMENTS_PER_SEND
 
     def is_sampled(self, number: int) -> bool:
-        """Any frame may be the one that takes the last place, in step with the interfaces' rates; so all, or of very
-        many a quarter without a pattern (Knuth's multiplicative hash)."""
+        """Whether the frame is time-stamped. Which frame takes the last place depends on the interfaces' rates, so all
+        are sampled; of very many, a quarter without a pattern (Knuth's multiplicative hash)."""
         return self.single_frames <= _MOST_SAMPLES or (number * 40503 & 0xFFFF) < 0x4000
 
 
 def divide_load(
     buffer_bytes: int, frame_bytes: int, rate: int, interface_rate: int | None, senders: int, *, in_part: bool = False
 ) -> BufferLoad | None:
-    """Frames of each sender that make the queue grow to 1.15 buffers; None when the senders are too slow for it.
+    """Return each sender's load, which makes the queue grow to 1.15 buffers; None if the senders are too slow for it.
 
-    ``in_part``: to a few frames more than ``buffer_bytes``, of which one has left when the last one comes.
-    While ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I: the queue grows by X (1 - R / I).
+    ``in_part``: fill to a few frames more than ``buffer_bytes``; one of them has left when the last one arrives. While
+    ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I, so the queue grows by X (1 - R / I).
     """
     growth = 1.0
     if interface_rate is not None:
@@ -97,7 +97,7 @@ def divide_load(
 
 
 class Filler:
-    """One sender's share, sent as fast as its sockets take it; of ends in other kernels there is nothing here."""
+    """Sends one sender's share as fast as its sockets take it, and counts arrivals. Skips ends in other kernels."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Filler:
         return not self._bulk_left and not self._single_left
 
     def pump(self, now: int) -> None:
-        """Send until a socket is full, and again when it has room."""
+        """Send until a socket is full, and continue when it has room."""
         blocked: socket.socket | None = None
         while blocked is None and not self.done:
             blocked = self._send_bulk() if self._bulk_left else self._send_single()
@@ -182,9 +182,9 @@ class Filler:
         self.sent_frames += 1
         return None
 
-    def finish(self) -> Filled:
-        left = departures(self._sample_sender) if self._senders else {}
-        came = arrivals(self._receivers[0]) if self._receivers else []
+    def finish(self) -> FillResult:
+        departed = departures(self._sample_sender) if self._senders else {}
+        arrived = arrivals(self._receivers[0]) if self._receivers else []
         delivered = self._delivered() - self._delivered_before
         if self._snmp is not None:
             os.close(self._snmp)
@@ -193,14 +193,14 @@ class Filler:
         for opened in (*self._senders, *self._receivers):
             opened.close()
         self._senders = []
-        self._bulk_left = self._single_left = 0  # a pause may still end
-        return Filled(self.sent_frames, delivered, left, [(item.number, item.time_ns) for item in came])
+        self._bulk_left = self._single_left = 0  # pump() may still be called after a pause
+        return FillResult(self.sent_frames, delivered, departed, [(item.number, item.time_ns) for item in arrived])
 
 
 @dataclass(frozen=True)
-class Filled:
-    """Frames sent and delivered, and of the sampled ones when they left the sender's interface and came to the
-    receiver's, by number; nothing of an end in another kernel."""
+class FillResult:
+    """Frames sent and delivered, and for sampled frames, by number, the times at which they left the sender's interface
+    and reached the receiver's. Ends in other kernels are left out."""
 
     sent_frames: int
     delivered_frames: int
@@ -220,38 +220,39 @@ def measure_buffer(
     loop: Loop,
     phase_end_ns: int,
 ) -> BufferResult:
-    """``base_delays_ns`` are the targets' one-way delays without a queue, ``rate`` the measured one.
+    """Measure the buffer. ``base_delays_ns`` are the targets' one-way delays without a queue, ``rate`` is the measured
+    rate.
 
-    At ``phase_end_ns`` the buffer is empty: of a small one at a low rate, most of what is offered is refused at once.
-    Where the plan has only a part filled, nothing overflows, and the depth is what was sent: the buffer holds at least
+    Stops at ``phase_end_ns``, by which the buffer is empty: a small buffer at a low rate refuses most of the load at
+    once. If the plan fills only a part, nothing overflows, and the depth is the amount sent: the buffer holds at least
     that.
 
     Depth = (longest one-way delay - base) x rate + half a frame. The packet that waited longest found the buffer full
-    but for its own place. Before it went the frames of the other places and what was left of the one that was leaving:
-    between nothing and all of it. All senders send at once when one alone cannot outrun the bottleneck.
+    but for its own place. Ahead of it were the frames of all other places and the rest of the frame being sent, which
+    is between nothing and a whole frame. If one sender cannot outrun the bottleneck, several send at once.
     """
     calibration = plan.calibration
     frame_bytes, configured_rate = calibration.frame_bytes, calibration.rate_bits_per_second
     if calibration.train_rate_bits_per_second is not None:
-        rate = configured_rate  # the train was spaced out by the interface; together senders may still fill the buffer
+        rate = configured_rate  # the interface spaced the train out; several senders may still fill the buffer
     if calibration.buffer_unknown:
         return BufferResult(None, 0, 0, 0, calibration.buffer_unknown)
     if rate is None:
         return BufferResult(None, 0, 0, 0, "the rate could not be measured")
-    load, chosen = choose_load(plan)
+    load, indices = choose_load(plan)
     if load is None:
-        return BufferResult(None, 0, 0, 0, too_slow(plan))
-    fillers = [Filler(calibration, calibration.targets[number], namespaces, loop, load) for number in chosen]
+        return BufferResult(None, 0, 0, 0, too_slow_message(plan))
+    fillers = [Filler(calibration, calibration.targets[number], namespaces, loop, load) for number in indices]
     start = now_ns()
     for filler in fillers:
         filler.pump(start)
     offered = (load.bulk_frames + load.single_frames) * frame_bytes * len(fillers)
     drain_ns = int((offered + filled_bytes(calibration)) * 8 * SECOND / configured_rate)
     loop.run_until(phase_end_ns, finished=lambda: all(filler.done for filler in fillers))
-    waited = max(calibration.targets[number].forward_delay_us for number in chosen) * 1000
+    waited = max(calibration.targets[number].forward_delay_us for number in indices) * 1000
     loop.run_until(min(max(start + drain_ns, now_ns()) + waited + _MARGIN_NS, phase_end_ns))
     filled = [filler.finish() for filler in fillers]
-    return depth_of(filled, [base_delays_ns[number] for number in chosen], rate, frame_bytes)
+    return depth_of(filled, [base_delays_ns[number] for number in indices], rate, frame_bytes)
 
 
 def filled_bytes(calibration: Calibration) -> int:
@@ -260,7 +261,8 @@ def filled_bytes(calibration: Calibration) -> int:
 
 
 def choose_load(plan: Plan) -> tuple[BufferLoad | None, list[int]]:
-    """What each sender sends, and the targets whose senders do; no load where all together are too slow."""
+    """Return the load of each sender and the indices of the targets whose senders are used; no load if all senders
+    together are too slow."""
     calibration = plan.calibration
     by_sender = {target.sender: number for number, target in enumerate(calibration.targets)}
     for count in range(1, len(by_sender) + 1):
@@ -273,21 +275,20 @@ def choose_load(plan: Plan) -> tuple[BufferLoad | None, list[int]]:
             in_part=calibration.part_bytes is not None,
         )
         if load is not None:
-            # Where frames are not split before they cross the path, one that takes the last place would wait for all of
-            # those that were sent together.
+            # If frames sent together cross the path unsplit, one that takes the last place waits for all the others.
             together = load.together if plan.path.gso_max_segs == 1 else 1
             return replace(load, together=together), list(by_sender.values())[:count]
     return None, []
 
 
-def too_slow(plan: Plan) -> str:
+def too_slow_message(plan: Plan) -> str:
     calibration = plan.calibration
     senders = len({target.sender for target in calibration.targets})
     interface = plan.path.sender_interface_bits_per_second
     return f"{senders} sender(s) of {interface} bit/s cannot outrun {calibration.rate_bits_per_second} bit/s"
 
 
-def depth_of(filled: list[Filled], bases: list[int | None], rate: float, frame_bytes: int) -> BufferResult:
+def depth_of(filled: list[FillResult], bases: list[int | None], rate: float, frame_bytes: int) -> BufferResult:
     sent = delivered = 0
     longest_wait: int | None = None
     for item, base in zip(filled, bases, strict=True):

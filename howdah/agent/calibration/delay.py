@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One-way delays, both ways, of packets too small and too far apart to queue."""
+"""One-way delays in both directions, measured with packets that are too small and too far apart to queue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARGIN_NS = 50 * MS
 
 @planned
 class ProbeEnds:
-    """Of the probes of one way: when they were sent, and number and time of each that came."""
+    """The probes of one direction: times of sending, and number and time of each arrival."""
 
     sent_ns: list[int]
     arrived_ns: list[tuple[int, int]]
@@ -29,7 +29,7 @@ class ProbeEnds:
 
 @planned
 class TargetEnds:
-    """Both ways between two hosts."""
+    """The probes of both directions between two hosts."""
 
     forward: ProbeEnds
     reverse: ProbeEnds
@@ -37,7 +37,7 @@ class TargetEnds:
 
 @dataclass
 class Probes:
-    """Probes from ``sender`` to ``destination``; all ends have one clock. An end in another kernel is None."""
+    """Probes from ``sender`` to ``destination``; all ends share a clock. An end in another kernel is None."""
 
     sender: socket.socket | None
     receiver: socket.socket | None
@@ -51,7 +51,7 @@ class Probes:
         self.sender.sendto(NUMBER.pack(number), (self.destination, PROBE_PORT))
 
     def arrived_ns(self) -> list[tuple[int, int]]:
-        """Number and time of each probe that came."""
+        """Return number and time of each probe that arrived."""
         if self.receiver is None:
             return []
         return [(arrival.number, arrival.time_ns) for arrival in arrivals(self.receiver)]
@@ -61,7 +61,7 @@ class Probes:
 
 
 class DelayMeasurement:
-    """The socket of each end is both source and destination of probes, on the calibration addresses."""
+    """The probes between a target's two hosts; each end's socket both sends and receives, on calibration addresses."""
 
     def __init__(self, target: CalibrationTarget, namespaces: dict[str, Namespace], *, early: bool) -> None:
         self.target = target
@@ -82,9 +82,11 @@ class DelayMeasurement:
                 loop.at(start_ns + probe * every_ns + reverse_later_ns, self._reverse.send)
 
     def record(self) -> TargetEnds:
-        """What the ends in this kernel saw: times of departure and arrival, by CLOCK_REALTIME."""
-        ways = (ProbeEnds(way.sent_ns, way.arrived_ns()) for way in (self._forward, self._reverse))
-        record = TargetEnds(*ways)
+        """Return the times of departure and arrival at the ends in this kernel, by CLOCK_REALTIME."""
+        directions = (
+            ProbeEnds(direction.sent_ns, direction.arrived_ns()) for direction in (self._forward, self._reverse)
+        )
+        record = TargetEnds(*directions)
         self._close()
         return record
 
@@ -94,33 +96,35 @@ class DelayMeasurement:
                 opened.close()
 
     def result(self) -> TargetDelays:
-        """The target's entry in calibration-*.json: [least, median, largest] of each direction, null if none came."""
+        """Return the target's entry in calibration-*.json: [minimum, median, maximum] of each direction, null if no
+        probe arrived."""
         forward, reverse = self._forward.delays_ns(), self._reverse.delays_ns()
         self.sent = 2 * PROBES
         self.received = len(forward) + len(reverse)
         self.base_forward_ns = base_ns(forward, early=self._early)
         self._close()
-        return described(self.target, forward, reverse)
+        return target_delays(self.target, forward, reverse)
 
 
-def described(
+def target_delays(
     target: CalibrationTarget, forward_ns: list[int], reverse_ns: list[int], sent: int = 2 * PROBES
 ) -> TargetDelays:
-    """A target's entry in calibration-*.json."""
+    """Return a target's entry in calibration-*.json."""
     received = len(forward_ns) + len(reverse_ns)
     delays = summary(forward_ns), summary(reverse_ns)
     return TargetDelays(target.sender, target.receiver, *delays, samples=received, lost=sent - received)
 
 
 def base_ns(delays_ns: list[int], *, early: bool) -> int | None:
-    """The delay of a packet that waits nowhere. One that overtakes is early; more than half of them do not."""
+    """The delay of a packet that waits in no queue. ``early``: some packets overtake, fewer than half, so take the
+    median."""
     if not delays_ns:
         return None
     return median_low(delays_ns) if early else min(delays_ns)
 
 
 def _open(name: str, address: str, namespaces: dict[str, Namespace]) -> socket.socket | None:
-    """None where the host is in another kernel."""
+    """Open a host's probe socket; None if the host is in another kernel."""
     host = namespaces.get(name)
     return None if host is None else open_receiver(host, address, PROBE_PORT)
 
@@ -128,7 +132,7 @@ def _open(name: str, address: str, namespaces: dict[str, Namespace]) -> socket.s
 def measure_delays(
     path: Path, targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
 ) -> tuple[list[DelayMeasurement], list[TargetDelays]]:
-    """All targets in turn, so far apart that no two probes meet.
+    """Probe all targets in turn, so far apart that no two probes meet; return the measurements and their entries.
 
     ``early``: the path lets some packets overtake.
     """
@@ -139,7 +143,7 @@ def measure_delays(
 def send_probes(
     path: Path, targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
 ) -> list[DelayMeasurement]:
-    """Those of the hosts in ``namespaces``; ends when the last one must have come."""
+    """Send the probes of the hosts in ``namespaces``; return once the last one must have arrived."""
     measurements = [DelayMeasurement(target, namespaces, early=early) for target in targets]
     start = now + MS
     gap_ns = path.probe_gap_us(len(targets)) * 1000

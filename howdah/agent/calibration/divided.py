@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same measurements where the hosts are in several kernels of one virtual time: each records its ends of them.
+"""Calibration when the hosts are in several kernels of one virtual time: each kernel records its own ends.
 
-All clocks agree, so every kernel does its part at instants that follow from the plan, and what it saw is put together
-afterwards (``evaluate``). What one kernel would decide by what it has just measured is decided then.
+All clocks agree, so every kernel does its part at instants that follow from the plan, and ``evaluate`` joins the
+records afterwards. It also makes the decisions that a single kernel would make from results during the measurement.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from howdah.agent.calibration import found
-from howdah.agent.calibration.buffer import BufferResult, Filled, Filler, choose_load, depth_of, too_slow
-from howdah.agent.calibration.delay import ProbeEnds, TargetEnds, base_ns, described, send_probes
+from howdah.agent.calibration import calibration_record
+from howdah.agent.calibration.buffer import BufferResult, Filler, FillResult, choose_load, depth_of, too_slow_message
+from howdah.agent.calibration.delay import ProbeEnds, TargetEnds, base_ns, send_probes, target_delays
 from howdah.agent.calibration.train import TrainResult, longest_train, passing_ns, rate_of, send_train
 from howdah.agent.calibration.udp import SAMPLED_PORT, Arrival, arrivals, open_receiver, open_sender
 from howdah.agent.loop import Loop
@@ -22,12 +22,12 @@ from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 from howdah.record.calibration import CalibrationRecord, ProbesLost
 
 _FORMAT = 1
-_TRAIN_LEAD_NS = 10 * MS  # no more than this apart are the kernels when their probes are over
+_TRAIN_LEAD_NS = 10 * MS  # most by which the kernels' ends of probing differ
 
 
 @planned
 class TrainEnds:
-    """How many frames of the train were sent, and number and time of each that came."""
+    """The train: the number of frames sent, and number and time of each arrival."""
 
     sent: int
     came_ns: list[tuple[int, int]]
@@ -35,7 +35,7 @@ class TrainEnds:
 
 @planned
 class FilledEnds:
-    """The same of the frames that fill the buffer; times are of sampled ones."""
+    """The frames that fill the buffer: those sent and delivered, and number and time of each sampled frame."""
 
     sent_frames: int
     delivered_frames: int
@@ -45,7 +45,7 @@ class FilledEnds:
 
 @planned
 class EndsRecord:
-    """ends-*.json: what the hosts of one kernel saw of a calibration. ``probes`` is by target."""
+    """ends-*.json: the observations of one kernel's hosts in a calibration. ``probes`` is by target."""
 
     start_ns: int
     probes: list[TargetEnds]
@@ -55,18 +55,19 @@ class EndsRecord:
     silent: bool = True
 
 
-def record_ends(plan: Plan, here: dict[str, Namespace], loop: Loop, start_ns: int) -> EndsRecord:
-    """Of a calibration that starts at an instant and lasts its whole phase."""
+def record_ends(plan: Plan, local: dict[str, Namespace], loop: Loop, start_ns: int) -> EndsRecord:
+    """Run a calibration that starts at ``start_ns`` and lasts its whole phase; return what the hosts of this kernel
+    observed."""
     calibration = plan.calibration
     targets = calibration.targets
-    measured = send_probes(plan.path, targets, here, loop, start_ns, early=bool(calibration.early_us))
+    measured = send_probes(plan.path, targets, local, loop, start_ns, early=bool(calibration.early_us))
     probes = [measurement.record() for measurement in measured]
-    train = _train(calibration, targets[0], here, loop)
-    load, chosen = choose_load(plan)
+    train = _train(calibration, targets[0], local, loop)
+    load, indices = choose_load(plan)
     deadline = start_ns + calibration.phase_us * 1000
-    filled: list[Filled] = []
+    filled: list[FillResult] = []
     if load is not None and not calibration.buffer_unknown:
-        fillers = [Filler(calibration, targets[number], here, loop, load) for number in chosen]
+        fillers = [Filler(calibration, targets[number], local, loop, load) for number in indices]
         loop.run_until(now_ns() + _TRAIN_LEAD_NS)
         for filler in fillers:
             filler.pump(now_ns())
@@ -80,17 +81,17 @@ def record_ends(plan: Plan, here: dict[str, Namespace], loop: Loop, start_ns: in
     return EndsRecord(start_ns, probes, train, ends)
 
 
-def _train(calibration: Calibration, target: CalibrationTarget, here: dict[str, Namespace], loop: Loop) -> TrainEnds:
+def _train(calibration: Calibration, target: CalibrationTarget, local: dict[str, Namespace], loop: Loop) -> TrainEnds:
     count = longest_train(calibration)
     address = target.receiver_address
     receiver = None
-    if target.receiver in here:
-        receiver = open_receiver(here[target.receiver], address, SAMPLED_PORT)
+    if target.receiver in local:
+        receiver = open_receiver(local[target.receiver], address, SAMPLED_PORT)
     begin = now_ns() + _TRAIN_LEAD_NS
     loop.run_until(begin)
     sent = 0
-    if target.sender in here:
-        sender = open_sender(here[target.sender], target.sender_address)
+    if target.sender in local:
+        sender = open_sender(local[target.sender], target.sender_address)
         sent = send_train(sender, address, count, calibration)
         sender.close()
     loop.run_until(begin + _TRAIN_LEAD_NS + passing_ns(calibration, target, count))
@@ -101,19 +102,19 @@ def _train(calibration: Calibration, target: CalibrationTarget, here: dict[str, 
 
 
 def evaluate(plan: Plan, records: list[EndsRecord]) -> CalibrationRecord:
-    """The content of calibration-*.json from what every kernel recorded, times relative to the epoch."""
+    """Return the content of calibration-*.json from the records of all kernels, with times relative to the epoch."""
     calibration = plan.calibration
     early = bool(calibration.early_us)
     targets, bases = [], []
     for number, target in enumerate(calibration.targets):
         forward = _delays([record.probes[number].forward for record in records])
         reverse = _delays([record.probes[number].reverse for record in records])
-        targets.append(described(target, forward, reverse))
+        targets.append(target_delays(target, forward, reverse))
         bases.append(base_ns(forward, early=early))
     sent = sum(record.train.sent for record in records)
     came = [Arrival(*item) for record in records for item in record.train.came_ns]
     rate = rate_of(calibration, came, sent)
-    measured = found(
+    measured = calibration_record(
         min(record.start_ns for record in records),
         max(record.end_ns for record in records),
         TrainResult(rate, sent, len(came)),
@@ -129,28 +130,28 @@ def evaluate(plan: Plan, records: list[EndsRecord]) -> CalibrationRecord:
 
 
 def _delays(ends: list[ProbeEnds]) -> list[int]:
-    """Of the probes of one way, which one kernel sent and another received."""
+    """The delays of one direction's probes, which one kernel sent and another received."""
     sent: list[int] = next((end.sent_ns for end in ends if end.sent_ns), [])
     return [time_ns - sent[number] for end in ends for number, time_ns in end.arrived_ns if number < len(sent)]
 
 
 def _depth(plan: Plan, records: list[EndsRecord], bases: list[int | None], rate: float | None) -> BufferResult:
     calibration = plan.calibration
-    load, chosen = choose_load(plan)
+    load, indices = choose_load(plan)
     why = calibration.buffer_unknown
     if why is None and rate is None:
         why = "the rate could not be measured"
     elif why is None and load is None:
-        why = too_slow(plan)
+        why = too_slow_message(plan)
     if why is not None or rate is None:
         return BufferResult(None, 0, 0, 0, why)
     if calibration.train_rate_bits_per_second is not None:
         rate = float(calibration.rate_bits_per_second)
     filled = []
-    for position in range(len(chosen)):
+    for position in range(len(indices)):
         parts = [record.filled[position] for record in records]
         left = {number: time_ns for part in parts for number, time_ns in part.left_ns}
         came = [(number, time_ns) for part in parts for number, time_ns in part.came_ns]
         sent, delivered = sum(part.sent_frames for part in parts), sum(part.delivered_frames for part in parts)
-        filled.append(Filled(sent, delivered, left, came))
-    return depth_of(filled, [bases[number] for number in chosen], rate, calibration.frame_bytes)
+        filled.append(FillResult(sent, delivered, left, came))
+    return depth_of(filled, [bases[number] for number in indices], rate, calibration.frame_bytes)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The round trip from host to host over everything in between, wires included: echo requests, answered by a kernel.
+"""The round trip between two hosts over everything in between, wires included: ICMP echoes, answered by a kernel.
 
-The emulator measures its own delays; this is what a flow meets.
+The emulator measures its own delays; this is what a flow sees.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass, field
 
 from howdah.agent.calibration.median import summary
-from howdah.agent.calibration.udp import PROBE_PORT, SO_TIMESTAMPNS, open_unread, stamped_ns, wall_ns
+from howdah.agent.calibration.udp import PROBE_PORT, SO_TIMESTAMPNS, open_unread, timestamp_ns, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
@@ -22,12 +22,12 @@ from howdah.record.calibration import RoundTrip
 _HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
 _REQUEST, _REPLY = 8, 0
 _IDENTIFIER = 0x4844
-_OFFSET_NS = 7 * MS  # from the emulator's own probes
+_OFFSET_NS = 7 * MS  # after the emulator's own probes
 _MARGIN_NS = 50 * MS
 
 
 def checksum(data: bytes) -> int:
-    """Of the Internet (RFC 1071)."""
+    """The Internet checksum (RFC 1071)."""
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -40,7 +40,7 @@ def request(sequence: int) -> bytes:
 
 
 def reply_sequence(data: bytes) -> int | None:
-    """The sequence number of one of our replies, from its IPv4 header on."""
+    """The sequence number of a reply to one of our requests, given its IPv4 packet; None for any other packet."""
     start = (data[0] & 0x0F) * 4 if data else 0
     if len(data) < start + _HEADER.size:
         return None
@@ -50,7 +50,7 @@ def reply_sequence(data: bytes) -> int | None:
 
 @dataclass
 class _Echo:
-    """``number`` keeps apart those of several hosts: all raw sockets of a namespace see every reply."""
+    """The echoes of one target. ``number`` keeps targets apart: all raw sockets of a namespace receive every reply."""
 
     opened: socket.socket
     destination: str
@@ -72,7 +72,7 @@ class _Echo:
             sequence = reply_sequence(data)
             if sequence is None or not 0 <= sequence - self.number * PROBES < len(self.sent_ns):
                 continue
-            if (time_ns := stamped_ns(ancillary)) is not None:
+            if (time_ns := timestamp_ns(ancillary)) is not None:
                 found.append(time_ns - self.sent_ns[sequence - self.number * PROBES])
 
 
@@ -88,8 +88,8 @@ def _open(namespace: Namespace, address: str) -> socket.socket:
 def measure_round_trips(
     path: Path, targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, start_ns: int
 ) -> list[RoundTrip]:
-    """Of each target whose sender is here, while the emulator sends its probes. The targets take turns, so that on a
-    slow path no request waits for another."""
+    """Measure each target whose sender is in ``namespaces``, while the emulator sends its probes. The targets take
+    turns, so that no request waits for another on a slow path."""
     gap_ns = path.probe_gap_us(len(targets)) * 1000
     every_ns = len(targets) * gap_ns
     echoes = []
@@ -112,8 +112,8 @@ def measure_round_trips(
     return found
 
 
-def take_probes(targets: list[CalibrationTarget], namespaces: dict[str, Namespace]) -> list[socket.socket]:
-    """Open ports for the emulator's probes on the hosts that are here, so that no error goes back."""
+def open_probe_ports(targets: list[CalibrationTarget], namespaces: dict[str, Namespace]) -> list[socket.socket]:
+    """Open the ports that the emulator probes on the local hosts, so that no ICMP error returns."""
     found = {}
     for target in targets:
         for host, address in target.ends:

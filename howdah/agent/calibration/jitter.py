@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delays that packets draw for themselves: many small packets over delay lines that do what they do in the run."""
+"""The delays drawn by an emulated jitter: many small packets over delay lines configured as during the run."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ _MARGIN_NS = 50 * MS
 
 
 def measure_jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: Loop) -> list[DrawnDelays]:
-    """The entry ``jitter`` of calibration-*.json, one of each target and way, times from the first packet on. The lines
-    are changed as the plan's timeline changes them, and back."""
+    """Return the entry ``jitter`` of calibration-*.json, one item for each target and direction, with times from the
+    first packet. The delay lines are changed as the plan's timeline does, and back."""
     _apply(jitter_events(plan.timeline, 0), namespaces)
-    found = [entry for target in plan.calibration.targets for entry in _measured(jitter, target, namespaces, loop)]
+    found = [
+        entry for target in plan.calibration.targets for entry in _measure_target(jitter, target, namespaces, loop)
+    ]
     _apply(jitter_events(plan.timeline, plan.duration_us), namespaces)
     return found
 
@@ -37,7 +39,7 @@ def _apply(lines: Iterable[tuple[Qdisc, Netem]], namespaces: dict[str, Namespace
         change_qdisc(namespace.netlink, namespace.index(line.interface), line.parent, line.handle, untimed)
 
 
-def _measured(
+def _measure_target(
     jitter: Jitter, target: CalibrationTarget, namespaces: dict[str, Namespace], loop: Loop
 ) -> list[DrawnDelays]:
     (near, near_address), (far, far_address) = target.ends
@@ -45,20 +47,20 @@ def _measured(
         open_receiver(namespaces[host], address, PROBE_PORT)
         for host, address in ((near, near_address), (far, far_address))
     ]
-    ways = {
+    directions = {
         "forward": Probes(sockets[0], sockets[1], far_address),
         "reverse": Probes(sockets[1], sockets[0], near_address),
     }
-    asked = {name: probes for name, probes in ways.items() if jitter.way(ahead=name == "forward")}
+    measured = {name: probes for name, probes in directions.items() if jitter.way(ahead=name == "forward")}
     start = now_ns() + MS
     for number in range(jitter.packets):
-        for probes in asked.values():
+        for probes in measured.values():
             loop.at(start + number * jitter.spacing_us * 1000, probes.send)
     delay_us = max(target.forward_delay_us, target.reverse_delay_us) + jitter.largest_us
     loop.run_until(start + (jitter.packets * jitter.spacing_us + delay_us) * 1000 + _MARGIN_NS)
     found = []
-    for name, probes in asked.items():
-        came = dict(probes.arrived_ns())
+    for name, probes in measured.items():
+        arrived_ns = dict(probes.arrived_ns())
         begin = probes.sent_ns[0]
         found.append(
             DrawnDelays(
@@ -66,7 +68,9 @@ def _measured(
                 target.receiver,
                 name,
                 sent_ns=[time_ns - begin for time_ns in probes.sent_ns],
-                came_ns=[came[number] - begin if number in came else None for number in range(jitter.packets)],
+                came_ns=[
+                    arrived_ns[number] - begin if number in arrived_ns else None for number in range(jitter.packets)
+                ],
             )
         )
     for each in sockets:

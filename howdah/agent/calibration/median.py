@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Medians of whole numbers.
 
-``statistics`` of the standard library loads fractions, decimals and random numbers, too. A guest emulates every system
-call, and its agent would use a tenth of the time it takes to start for modules that nothing else in it needs.
+``statistics`` of the standard library also loads fractions, decimals and random. A guest emulates every system call,
+and these modules, which nothing else in the agent needs, would take a tenth of its start-up time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def median_low(values: Sequence[int]) -> int:
-    """The middle one, or the lower of the two in the middle.
+    """The middle value, or the lower of the two in the middle.
 
     >>> median_low([5, 1, 3]), median_low([5, 1, 3, 2])
     (3, 2)
@@ -29,5 +29,5 @@ def median(values: Sequence[int]) -> float:
 
 
 def summary(values: Sequence[int]) -> list[int] | None:
-    """Least, median and largest; None of nothing."""
+    """Minimum, median and maximum; None without values."""
     return [min(values), median_low(values), max(values)] if values else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the policer lets pass of frames that come at even intervals: until its bucket is empty all, then its rate."""
+"""What the policer passes of evenly spaced frames: all until its bucket is empty, then its rate."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from howdah.record.calibration import PolicerTrain
 _MARGIN_NS = 50 * MS
 
 
-def fill(policer: Policer | None, loop: Loop) -> None:
-    """Wait until its bucket is full."""
+def wait_until_full(policer: Policer | None, loop: Loop) -> None:
+    """Wait until the policer's bucket is full."""
     if policer is not None:
         loop.run_until(now_ns() + policer.full_us * 1000)
 
 
 def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> PolicerTrain | None:
-    """The entry ``policer`` of calibration-*.json, times from the first frame on; None where it is not measured."""
+    """Return the entry ``policer`` of calibration-*.json, with times from the first frame; None if the plan does not
+    measure it."""
     policer, calibration = plan.path.policer, plan.calibration
     if policer is None or not policer.packets:
         return None
-    fill(policer, loop)
+    wait_until_full(policer, loop)
     target = calibration.targets[0]
     sender = open_sender(namespaces[target.sender], target.sender_address)
     receiver = open_receiver(namespaces[target.receiver], target.receiver_address, SAMPLED_PORT)
@@ -47,11 +48,11 @@ def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) ->
     passed = {arrival.number for arrival in arrivals(receiver)}
     sender.close()
     receiver.close()
-    return described(sent, passed)
+    return policer_train(sent, passed)
 
 
-def described(sent_ns: list[int], passed: set[int]) -> PolicerTrain:
-    """``sent_ns`` are when frames were sent, by number."""
+def policer_train(sent_ns: list[int], passed: set[int]) -> PolicerTrain:
+    """Return the record; ``sent_ns`` are the frames' times of sending, by number."""
     first = next((number for number in range(len(sent_ns)) if number not in passed), None)
     after = [] if first is None else [number for number in sorted(passed) if number > first]
     return PolicerTrain(

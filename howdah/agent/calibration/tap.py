@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets as they leave an interface, with the kernel's time: behind its queue, on the way to the wire (packet(7))."""
+"""Packets as they leave an interface, after its queue and before the wire, with kernel time stamps (packet(7))."""
 
 from __future__ import annotations
 
 import errno
 import socket
 
-from howdah.agent.calibration.udp import NUMBER, SO_RCVBUFFORCE, SO_TIMESTAMPNS, Arrival, stamped_ns
+from howdah.agent.calibration.udp import NUMBER, SO_RCVBUFFORCE, SO_TIMESTAMPNS, Arrival, timestamp_ns
 from howdah.frame import UDP_BYTES
 from howdah.linux.namespace import Namespace
 
-_EVERY_PROTOCOL = 0x0003  # ETH_P_ALL: only such sockets see what is sent
+_EVERY_PROTOCOL = 0x0003  # ETH_P_ALL: only such sockets see outgoing packets
 _BUFFER_BYTES = 64 << 20
 _UDP = 17
 _HEADERS_BYTES = 128
 
 
 class Tap:
-    """Sees what is sent by an interface from now on; ``departures`` are those to one address and UDP port."""
+    """Captures packets that an interface sends from now on."""
 
     def __init__(self, namespace: Namespace, interface: str) -> None:
         self._socket = namespace.socket(socket.SOCK_DGRAM, socket.AF_PACKET)
@@ -27,22 +27,22 @@ class Tap:
         self._socket.bind((interface, _EVERY_PROTOCOL))
 
     def departures(self, address: str, port: int) -> list[Arrival]:
-        """Number and CLOCK_REALTIME of each packet that waits in the socket and fits."""
+        """Return number and CLOCK_REALTIME of each waiting packet that was sent to this address and UDP port."""
         found: list[Arrival] = []
-        wanted = socket.inet_aton(address)
+        wanted_address = socket.inet_aton(address)
         while True:
             try:
                 data, ancillary, _flags, sender = self._socket.recvmsg(_HEADERS_BYTES, 64)
             except BlockingIOError:
                 return found
             except OSError as error:
-                if error.errno == errno.ENETDOWN:  # told once when the interface went down meanwhile
+                if error.errno == errno.ENETDOWN:  # reported once if the interface went down meanwhile
                     continue
                 raise
             if sender[2] != socket.PACKET_OUTGOING:
                 continue
-            number = _number(data, wanted, port)
-            time_ns = stamped_ns(ancillary)
+            number = _number(data, wanted_address, port)
+            time_ns = timestamp_ns(ancillary)
             if number is not None and time_ns is not None:
                 found.append(Arrival(number, time_ns))
 
@@ -51,7 +51,7 @@ class Tap:
 
 
 def _number(data: bytes, address: bytes, port: int) -> int | None:
-    """What a probe carries (udp.py), or None for any other packet."""
+    """The number that a probe carries (udp.py); None for any other packet."""
     if len(data) < 20 or data[0] >> 4 != 4 or data[9] != _UDP or data[16:20] != address:
         return None
     payload = (data[0] & 0x0F) * 4 + UDP_BYTES

@@ -27,8 +27,8 @@ from howdah.linux.namespace import Namespace
 from howdah.plan.plan import Calibration, CalibrationTarget
 
 LONGEST_TRAIN_PACKETS = 500
-# A bucket that was idle lets two frames pass at once, so the third is the first that the rate spaces, and with the
-# second it is a rate. Of three, two are in the bucket: a buffer of one frame holds the third.
+# An idle bucket passes two frames at once, so the rate spaces the third, and its distance from the second shows the
+# rate. Of three frames the bucket passes two, so a buffer of one frame holds the third.
 SHORTEST_TRAIN_PACKETS = 3
 _BURST_PACKETS = 2
 _BUFFER_SHARE = 0.8
@@ -37,7 +37,7 @@ _MARGIN_NS = 50 * MS
 
 @dataclass(frozen=True)
 class TrainResult:
-    """``rate_bits_per_second`` counts whole frames; None when too few packets arrived."""
+    """The measured rate, counting whole frames; None if too few packets arrived."""
 
     rate_bits_per_second: float | None
     sent: int
@@ -45,40 +45,42 @@ class TrainResult:
 
 
 def train_packets(buffer_bytes: int, frame_bytes: int) -> int:
-    """A train short enough to fit into the buffer however fast it arrives, so that it loses nothing there."""
+    """The length of a train that fits into the buffer however fast it arrives, so that the buffer drops none of it."""
     fits = math.floor(_BUFFER_SHARE * buffer_bytes / frame_bytes)
     return max(min(LONGEST_TRAIN_PACKETS, fits), SHORTEST_TRAIN_PACKETS)
 
 
 def unsteady_packets(sent: int) -> int:
-    """How many frames at the head of a train say nothing of the rate: an idle token bucket lets its burst through.
+    """The number of frames at the head of a train that do not show the rate, because an idle token bucket passes its
+    burst.
 
-    The shortest train needs the last frame of the burst, which no timer delayed; the one behind it was.
+    The shortest train needs the burst's last frame, which no timer delayed, unlike the frame after it.
     """
     return max(sent // 4, min(_BURST_PACKETS, sent - 2))
 
 
 def dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
-    """The slope of a line through the arrivals, in bits per second: at 10 Gbit/s a timer is late by up to a frame, and
-    the two ends alone would be off by as much.
+    """The rate in bits per second, from a line fitted to the arrivals. At 10 Gbit/s a timer is late by up to a frame,
+    and the first and last arrival alone would be off by as much.
 
-    Numbers are positions in the train, so a packet lost behind the bottleneck does not change the rate.
+    Numbers are positions in the train, so a packet lost after the bottleneck does not change the rate.
     """
-    return _fitted([arrival for arrival in found if arrival.number >= unsteady_packets(sent)], frame_bytes)
+    return _line_rate([arrival for arrival in found if arrival.number >= unsteady_packets(sent)], frame_bytes)
 
 
 def fitted_rate(found: list[Arrival], frame_bytes: int, burst_frames: int, sent_ns: int) -> float | None:
-    """The same in real time, where timers are late by chance: the slope of a line through all arrivals.
+    """The rate in real time, where timers are late at random: from a line fitted to the arrivals.
 
-    Leaves out ``burst_frames``, and what arrived while the train was still being sent (until ``sent_ns``). A bucket
-    that a packet wakes up is on time, one that its timer wakes up is late, and the change would look like a rate.
+    Leaves out the first ``burst_frames``, and arrivals while the train was still being sent (until ``sent_ns``). A
+    bucket woken by a packet is on time and one woken by its timer is late, and the change between them would look like
+    a rate.
     """
     steady = [arrival for arrival in found if arrival.number >= burst_frames and arrival.time_ns > sent_ns]
-    return _fitted(steady, frame_bytes) if len(steady) > 2 else None
+    return _line_rate(steady, frame_bytes) if len(steady) > 2 else None
 
 
-def _fitted(arrivals: list[Arrival], frame_bytes: int) -> float | None:
-    """None where fewer than two came, or all at once."""
+def _line_rate(arrivals: list[Arrival], frame_bytes: int) -> float | None:
+    """The rate of the line through the arrivals; None if fewer than two arrived, or all at once."""
     if len(arrivals) < 2:
         return None
     frame_ns = _slope([item.number for item in arrivals], [item.time_ns for item in arrivals])
@@ -86,7 +88,7 @@ def _fitted(arrivals: list[Arrival], frame_bytes: int) -> float | None:
 
 
 def _slope(x: Sequence[int], y: Sequence[int]) -> float:
-    """Of the line with the least squares through points of different ``x``; exact until its one division.
+    """The slope of the least-squares line through points of different ``x``; exact until its only division.
 
     >>> _slope([0, 1, 2, 3], [10, 12, 14, 16])
     2.0
@@ -97,13 +99,13 @@ def _slope(x: Sequence[int], y: Sequence[int]) -> float:
 
 
 def robust_dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
-    """The same where some packets overtake: the median over pairs half a train apart; most kept their place."""
+    """The rate when some packets overtake: the median over pairs half a train apart, most of which kept their order."""
     first = unsteady_packets(sent)
     times = {arrival.number: arrival.time_ns for arrival in found if arrival.number >= first}
-    apart = (sent - first) // 2
-    spans = [times[number + apart] - time_ns for number, time_ns in times.items() if number + apart in times]
-    usual_ns = median(spans) if spans else 0
-    return apart * frame_bytes * 8 * SECOND / usual_ns if usual_ns > 0 else None
+    lag = (sent - first) // 2
+    spans_ns = [times[number + lag] - time_ns for number, time_ns in times.items() if number + lag in times]
+    median_ns = median(spans_ns) if spans_ns else 0
+    return lag * frame_bytes * 8 * SECOND / median_ns if median_ns > 0 else None
 
 
 def measure_rate(
@@ -126,7 +128,7 @@ def longest_train(calibration: Calibration) -> int:
 
 
 def send_train(sender: socket.socket, address: str, count: int, calibration: Calibration) -> int:
-    """Back to back; returns how many the socket took."""
+    """Send ``count`` frames back to back; return how many the socket took."""
     payload = bytearray(calibration.frame_bytes - calibration.overhead_bytes - UDP_FRAME_BYTES)
     for number in range(count):
         NUMBER.pack_into(payload, 0, number)
@@ -136,8 +138,8 @@ def send_train(sender: socket.socket, address: str, count: int, calibration: Cal
 
 
 def passing_ns(calibration: Calibration, target: CalibrationTarget, count: int) -> int:
-    """From when a train was sent until all of it must have come."""
-    # A sender's interface that is slower than the bottleneck spaces the train out.
+    """The time after sending a train by which all of it must have arrived."""
+    # A sender's interface slower than the bottleneck spaces the train out.
     slowest = calibration.train_rate_bits_per_second or calibration.rate_bits_per_second
     drain_ns: int = count * calibration.frame_bytes * 8 * SECOND // slowest
     delay_ns: int = (target.forward_delay_us + target.variation_us) * 1000
@@ -145,7 +147,7 @@ def passing_ns(calibration: Calibration, target: CalibrationTarget, count: int) 
 
 
 def rate_of(calibration: Calibration, found: list[Arrival], count: int, last_sent_ns: int = 0) -> float | None:
-    """From what arrived of a train of ``count`` frames, which was sent until ``last_sent_ns``."""
+    """The rate from the arrivals of a train of ``count`` frames whose sending ended at ``last_sent_ns``."""
     frame_bytes = calibration.frame_bytes
     if calibration.early_us:
         return robust_dispersion(found, count, frame_bytes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UDP sockets that know when the kernel received a packet, and the numbered packets sent between them."""
+"""UDP sockets with kernel time stamps, and the numbered packets sent between them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RECEIVE_BUFFER_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Arrival:
-    """A received packet: its number, and the CLOCK_REALTIME at which its receiver's interface got it."""
+    """A received packet: its number, and the CLOCK_REALTIME at which the receiver's interface got it."""
 
     number: int
     time_ns: int
@@ -54,7 +54,7 @@ def open_receiver(namespace: Namespace, address: str, port: int) -> socket.socke
 
 
 def open_unread(namespace: Namespace, address: str, port: int) -> socket.socket:
-    """A port that is open, so that no ICMP error goes back, with a receive buffer that holds next to nothing."""
+    """Open a port only to prevent ICMP errors; its receive buffer holds next to nothing."""
     opened = namespace.socket(socket.SOCK_DGRAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
     opened.bind((address, port))
@@ -62,7 +62,8 @@ def open_unread(namespace: Namespace, address: str, port: int) -> socket.socket:
 
 
 def open_sender(namespace: Namespace, address: str, segment_bytes: int | None = None) -> socket.socket:
-    """With ``segment_bytes``, one send of up to 64 kB leaves as datagrams of that payload (UDP_SEGMENT, udp(7))."""
+    """Open a sending socket. With ``segment_bytes``, one send of up to 64 kB leaves as datagrams of that payload
+    (UDP_SEGMENT, udp(7))."""
     opened = namespace.socket(socket.SOCK_DGRAM)
     opened.setblocking(False)
     opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
@@ -73,7 +74,7 @@ def open_sender(namespace: Namespace, address: str, segment_bytes: int | None = 
 
 
 def send(sender: socket.socket, payload: bytearray | memoryview, address: str, port: int) -> bool:
-    """False when the socket's send buffer is full."""
+    """Send a datagram; return False if the socket's send buffer is full."""
     try:
         sender.sendto(payload, (address, port))
     except OSError as error:
@@ -83,8 +84,8 @@ def send(sender: socket.socket, payload: bytearray | memoryview, address: str, p
     return True
 
 
-def stamped_ns(ancillary: list[tuple[int, int, bytes]], kind: int = SO_TIMESTAMPNS) -> int | None:
-    """The kernel's time in what came with a packet."""
+def timestamp_ns(ancillary: list[tuple[int, int, bytes]], kind: int = SO_TIMESTAMPNS) -> int | None:
+    """The kernel's time stamp in a packet's ancillary data; None without one."""
     for level, its_kind, value in ancillary:
         if (level, its_kind) == (socket.SOL_SOCKET, kind):
             seconds, nanoseconds = _TIMESPEC.unpack_from(value)
@@ -93,7 +94,7 @@ def stamped_ns(ancillary: list[tuple[int, int, bytes]], kind: int = SO_TIMESTAMP
 
 
 def arrivals(receiver: socket.socket) -> list[Arrival]:
-    """Everything that waits in the socket."""
+    """Read every packet that waits in the socket."""
     found: list[Arrival] = []
     while True:
         try:
@@ -101,26 +102,26 @@ def arrivals(receiver: socket.socket) -> list[Arrival]:
         except BlockingIOError:
             return found
         (number,) = NUMBER.unpack(data)
-        if (time_ns := stamped_ns(ancillary)) is not None:
+        if (time_ns := timestamp_ns(ancillary)) is not None:
             found.append(Arrival(number, time_ns))
 
 
 def stamp_departures(sender: socket.socket) -> None:
-    """Let the kernel note when each packet leaves the interface, behind the sender's own queue (SO_TIMESTAMPING)."""
+    """Make the kernel note when each packet leaves the interface, after the sender's own queue (SO_TIMESTAMPING)."""
     flags = _TX_SOFTWARE | _REPORT_SOFTWARE | _OPT_ID | _OPT_TSONLY
     sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags)
     sender.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
 
 
 def departures(sender: socket.socket) -> dict[int, int]:
-    """Position of a packet among those sent on this socket, and the CLOCK_REALTIME at which it left."""
+    """Return the CLOCK_REALTIME at which each packet left, by its position among those sent on this socket."""
     found: dict[int, int] = {}
     while True:
         try:
             _data, ancillary, _flags, _address = sender.recvmsg(0, 256, socket.MSG_ERRQUEUE)
         except BlockingIOError:
             return found
-        time_ns, number = stamped_ns(ancillary, _SO_TIMESTAMPING), None
+        time_ns, number = timestamp_ns(ancillary, _SO_TIMESTAMPING), None
         for level, kind, value in ancillary:
             if level == socket.IPPROTO_IP and kind == _IP_RECVERR:
                 (number,) = struct.unpack_from("=I", value, _EE_DATA_OFFSET)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that QUIC stacks of Python need; they run beside the agent, in the hosts."""
+"""Programs for QUIC stacks in Python; they run beside the agent, in the hosts."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One end of a transfer over aioquic: ``server`` sends an object to whoever opens a stream, ``client`` asks for it.
+"""One end of a transfer over aioquic: ``server`` sends an object to each client that opens a stream; ``client``
+requests it.
 
-aioquic keeps what it was given until it is acknowledged, so that the server hands it over piece by piece.
+aioquic keeps data until they are acknowledged, so the server hands the object over in pieces.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from aioquic.quic.events import QuicEvent, StreamDataReceived
 from aioquic.quic.logger import QuicLogger
 
 _PROTOCOL = "howdah"
-_AHEAD_BYTES = 1 << 20  # least that is handed over and not yet sent, while there is more
+_AHEAD_BYTES = 1 << 20  # keep at least this much in aioquic's send buffer while data remain
 _BLOCK = bytes(1 << 20)
 
 
-class Sending(QuicConnectionProtocol):
-    """Sends ``object_bytes`` zeros on the stream that the client opened."""
+class ServerConnection(QuicConnectionProtocol):
+    """A server's connection, which sends ``object_bytes`` zeros on the stream that the client opened."""
 
     object_bytes = 0
-    every: ClassVar[list[Sending]] = []
+    connections: ClassVar[list[ServerConnection]] = []
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.every.append(self)
+        self.connections.append(self)
         self._stream: int | None = None
         self._left = self.object_bytes
 
@@ -58,8 +59,8 @@ class Sending(QuicConnectionProtocol):
             self._quic.send_stream_data(self._stream, block, end_stream=not self._left)
 
 
-class Receiving(QuicConnectionProtocol):
-    """Counts what comes and says when the stream has ended."""
+class ClientConnection(QuicConnectionProtocol):
+    """A client's connection, which counts received bytes and sets ``done`` when the stream has ended."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -74,8 +75,8 @@ class Receiving(QuicConnectionProtocol):
 
 
 async def _serve(address: str, port: int, object_bytes: int, algorithm: str, directory: str) -> None:
-    Sending.object_bytes = object_bytes
-    logger = QuicLogger()  # of a connection that is open; a file logger writes when a connection has ended for good
+    ServerConnection.object_bytes = object_bytes
+    logger = QuicLogger()  # logs open connections, too; a file logger writes only after the end of one
     settings = QuicConfiguration(
         is_client=False,
         alpn_protocols=[_PROTOCOL],
@@ -84,29 +85,29 @@ async def _serve(address: str, port: int, object_bytes: int, algorithm: str, dir
         idle_timeout=3600.0,
     )
     settings.load_cert_chain("certificate.pem", "key.pem")
-    server = await serve(address, port, configuration=settings, create_protocol=Sending)
+    server = await serve(address, port, configuration=settings, create_protocol=ServerConnection)
     await _interrupted()
-    for connection in Sending.every:
+    for connection in ServerConnection.connections:
         connection.close()
     _write(logger.to_dict(), Path(directory, "server.qlog"))
     server.close()
 
 
 def _write(log: dict[str, Any], path: Path) -> None:
-    """One event at a time: as one text the log would need as much memory again."""
+    """Write the log one event at a time: as one string it would need as much memory again."""
     traces = log.pop("traces")
     with path.open("w", encoding="utf-8") as file:
         file.write(json.dumps(log)[:-1] + ', "traces": [')
         for number, trace in enumerate(traces):
             events = trace.pop("events")
             file.write(", " * bool(number) + json.dumps(trace)[:-1] + ', "events": [')
-            for place, event in enumerate(events):
-                file.write(", " * bool(place) + json.dumps(event))
+            for position, event in enumerate(events):
+                file.write(", " * bool(position) + json.dumps(event))
             file.write("]}")
         file.write("]}")
 
 
-async def _ask(address: str, port: int, window_bytes: int) -> int:
+async def _request(address: str, port: int, window_bytes: int) -> int:
     settings = QuicConfiguration(
         is_client=True,
         alpn_protocols=[_PROTOCOL],
@@ -116,9 +117,11 @@ async def _ask(address: str, port: int, window_bytes: int) -> int:
         idle_timeout=3600.0,
     )
     loop = asyncio.get_running_loop()
-    # Its own ``connect`` needs IPv6.
+    # aioquic's own ``connect`` needs IPv6.
     _transport, connection = await loop.create_datagram_endpoint(
-        lambda: Receiving(QuicConnection(configuration=settings)), family=socket.AF_INET, local_addr=("0.0.0.0", 0)
+        lambda: ClientConnection(QuicConnection(configuration=settings)),
+        family=socket.AF_INET,
+        local_addr=("0.0.0.0", 0),
     )
     connection.connect((address, port))
     await connection.wait_connected()
@@ -134,9 +137,9 @@ async def _ask(address: str, port: int, window_bytes: int) -> int:
 
 
 async def _interrupted() -> None:
-    told = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, told.set)
-    await told.wait()
+    interrupted = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted.set)
+    await interrupted.wait()
 
 
 def main(arguments: list[str]) -> int:
@@ -145,7 +148,7 @@ def main(arguments: list[str]) -> int:
         algorithm, directory = rest
         asyncio.run(_serve(address, int(port), int(object_bytes), algorithm, directory))
         return 0
-    return asyncio.run(_ask(address, int(port), int(rest[0])))
+    return asyncio.run(_request(address, int(port), int(rest[0])))
 
 
 if __name__ == "__main__":

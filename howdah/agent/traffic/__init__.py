@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flows of a plan: who opens the connection, who writes to it and who reads from it."""
+"""The drivers of a plan's flows: they open connections, write and read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from howdah.plan.plan import Flow
 
 
 def make_flow(description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> FlowDriver:
-    """The driver of one flow, or of its end that is on this machine; nothing is opened yet.
+    """Return the driver of a flow, or of its end on this machine; nothing is opened yet.
 
-    A driver's modules are loaded for a flow that needs them: loading takes a guest longer than most of what it does.
+    A driver's module is imported only for a flow that needs it: in a guest, importing takes longer than most of its
+    work.
     """
     if not {description.sender, description.receiver} <= namespaces.keys():
         from howdah.agent.traffic.half import make_half

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion control of sockets that are not ours: the default of a host's namespace."""
+"""The congestion control of sockets that programs open: the default of a host's namespace."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"
 
 
 def choose_algorithm(label: str, namespace: Namespace, name: str) -> None:
-    """Make ``name`` the namespace's default, which a socket takes when it is made. Raises AgentError.
+    """Make ``name`` the namespace's default, which new sockets take. Raises AgentError if the kernel refuses it.
 
-    Only the first namespace may have any default; another one needs the name to be allowed to everybody.
+    Only the first namespace may have any default; in others the name must be in tcp_allowed_congestion_control.
     """
     try:
         allowed = _ALLOWED.read_text().split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow whose connection the agent opens itself, without ever blocking, so that several start at exact instants."""
+"""A flow over a connection that the agent opens itself, without blocking, so that flows start at exact instants."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from howdah.plan.plan import Flow
 from howdah.record.agent import FlowRecord
 
 _TCP_CONGESTION = 13
-ON_BOTH_ENDS = ("dctcp",)  # its ECN is agreed on only with a peer that has it too; else it falls back to dctcp-reno
+NEEDS_BOTH_ENDS = ("dctcp",)  # negotiates its ECN only if the peer uses it too; else it falls back to dctcp-reno
 _ALGORITHMS = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX
 NOTHING = Transferred(0, None, None, done=False)
 
 
 def make_endpoint(driver: str, role: str, limit_bytes: int = 0) -> TrafficEndpoint:
-    """An end of a flow of ``limit_bytes``, or of no end where that is 0."""
+    """Return an end of a flow of ``limit_bytes``, or of a flow without a size if that is 0."""
     if driver == "kernel":
         return KernelEndpoint(role, limit_bytes)
     if driver == "python":
@@ -37,13 +37,13 @@ def make_endpoint(driver: str, role: str, limit_bytes: int = 0) -> TrafficEndpoi
 
 
 def _algorithm_of(connection: socket.socket) -> str:
-    """The congestion control that a socket uses, as the kernel names it."""
+    """The kernel's name of the congestion control that a socket uses."""
     name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, _NAME_BYTES)
     return name.partition(b"\0")[0].decode("ascii", "replace")
 
 
 class ConnectedFlow(FlowDriver):
-    """Sender and receiver socket of one flow; times are CLOCK_MONOTONIC until ``record`` subtracts the epoch."""
+    """A flow with the agent's sockets at both ends; times are CLOCK_MONOTONIC until ``record`` subtracts the epoch."""
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
@@ -80,8 +80,8 @@ class ConnectedFlow(FlowDriver):
             self._listener.listen(1)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
-        self._choose_algorithm(source)  # what a listener accepts inherits it
-        if flow.kernel_algorithm in ON_BOTH_ENDS:
+        self._choose_algorithm(source)  # accepted connections inherit it from the listener
+        if flow.kernel_algorithm in NEEDS_BOTH_ENDS:
             self._choose_algorithm(destination)
         self._loop.when_readable(self._listener.fileno(), self._accept)
 
@@ -151,7 +151,7 @@ class ConnectedFlow(FlowDriver):
             self._source.attach(connection)
 
     def stop(self, _now: int) -> None:
-        """End of a bulk flow: no more data is written, what the socket holds is still sent, then a FIN."""
+        """End a bulk flow: write no more data; the socket still sends what it holds, then a FIN."""
         self._stopped = True
         if self._sender is not None and self._connected_ns is not None:
             try:
@@ -175,7 +175,7 @@ class ConnectedFlow(FlowDriver):
         return sink.done or bool(sink.error) or (bool(source.error) and not self._stopped)
 
     def close(self) -> None:
-        """Read the final state, then reset what is still open, so that the network falls silent."""
+        """Keep the final state, then reset what is still open, so that the network falls silent."""
         self._final = self._states()
         complete = self._is_complete()
         self._count_segments()
@@ -192,11 +192,11 @@ class ConnectedFlow(FlowDriver):
             opened.close()
 
     def _is_complete(self) -> bool:
-        """Whether the other end has got everything, so that nothing is left to reset."""
+        """Whether the receiver has everything, so that the sockets need no reset."""
         return self._states()[1].done
 
     def _count_segments(self) -> None:
-        """What the sending socket says of itself at its end."""
+        """Read the sending socket's segment counters and algorithm before it is closed."""
         if self._sender is not None and self._sender.fileno() >= 0:
             self._segments = segments_of(self._sender)
             self._algorithm_used = _algorithm_of(self._sender)

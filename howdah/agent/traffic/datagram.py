@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UDP at a constant rate in bursts, sent and counted inside the kernel."""
+"""UDP bursts at a constant rate, sent and counted inside the kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.driver import FlowDriver
-from howdah.agent.traffic.kernel import CONTROL, cookie_of, order, status_of
+from howdah.agent.traffic.kernel import CONTROL, cookie_of, send_command, status_of
 from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
@@ -19,7 +19,8 @@ _RECEIVE_BUFFER_BYTES = 1 << 20
 
 
 class DatagramFlow(FlowDriver):
-    """Two connected sockets from the start of the run; the sending one is attached while a burst lasts."""
+    """Two connected sockets, open from the start of the run; the sending one is attached to the kernel source during a
+    burst."""
 
     kind = "UDP"
 
@@ -32,7 +33,7 @@ class DatagramFlow(FlowDriver):
         self._received: tuple[int, int | None] = (0, None)
 
     def is_active(self) -> bool:
-        """There is no TCP socket to ask for."""
+        """Return False: there is no TCP socket to observe."""
         return False
 
     def is_over(self) -> bool:
@@ -49,7 +50,7 @@ class DatagramFlow(FlowDriver):
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
         self._sender_cookie, self._receiver_cookie = cookie_of(self._sender), cookie_of(self._receiver)
-        order(f"sink {self._receiver.fileno()}")
+        send_command(f"sink {self._receiver.fileno()}")
 
     def _open(self, host: str, own: tuple[str, int], peer: tuple[str, int]) -> socket.socket:
         opened = self._namespaces[host].socket(socket.SOCK_DGRAM)
@@ -73,14 +74,14 @@ class DatagramFlow(FlowDriver):
         if self._sender is None or self._sending:
             return
         flow = self.description
-        order(f"datagrams {self._sender.fileno()} {flow.datagram_interval_ns} {flow.datagram_bytes}")
+        send_command(f"datagrams {self._sender.fileno()} {flow.datagram_interval_ns} {flow.datagram_bytes}")
         self._sending = True
 
     def _switch_off(self, _now: int) -> None:
         if self._sender is None or not self._sending:
             return
         self._sent_bytes += self._count(self._sender_cookie, "source")[0]
-        order(f"detach {self._sender.fileno()}")
+        send_command(f"detach {self._sender.fileno()}")
         self._sending = False
 
     def _count(self, cookie: int | None, role: str) -> tuple[int, int | None]:
@@ -91,7 +92,7 @@ class DatagramFlow(FlowDriver):
         self._switch_off(now)
 
     def finished(self) -> bool:
-        """Whether everything that was sent has come; what a queue dropped never does, so that time ends the wait."""
+        """Whether everything sent has arrived. Datagrams dropped by a queue never do; then a deadline ends the wait."""
         if self._start_ns is None or self._sender is None:
             return True
         return not self._sending and self._count(self._receiver_cookie, "sink")[0] == self._sent_bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What drives a flow: the base class of every kind of traffic."""
+"""The base class of the drivers of all kinds of traffic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.traffic.running import tell_running
+from howdah.agent.traffic.running import note_running
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
@@ -21,14 +21,14 @@ from howdah.record.agent import FlowRecord
 
 
 class FlowDriver(ABC):
-    """One flow of the plan, or its end on this machine.
+    """Drives one flow of the plan, or its end on this machine.
 
-    The agent calls ``prepare`` before the epoch, ``start`` and ``stop`` at the instants of the plan, ``finished`` until
-    it is true or time is over, ``close``, and at last ``record``. None of them blocks. Instants are CLOCK_MONOTONIC in
+    The agent calls ``prepare`` before the epoch, ``start`` and ``stop`` at the plan's instants, ``finished`` until it
+    is true or the deadline, then ``close`` and ``record``. None of them blocks. Instants are CLOCK_MONOTONIC in
     nanoseconds until ``record`` subtracts the epoch.
     """
 
-    kind: ClassVar[str] = ""  # of the traffic, in messages
+    kind: ClassVar[str] = ""  # the kind of traffic, for messages
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         self.description = description
@@ -50,16 +50,16 @@ class FlowDriver(ABC):
         return Endpoint(*self.description.at("source"), *self.description.at("destination"))
 
     def is_active(self) -> bool:
-        """Whether there may be TCP sockets to ask for."""
+        """Whether the flow may have TCP sockets to observe now."""
         return True
 
     def is_over(self) -> bool:
-        """Whether there will be none any more."""
+        """Whether the flow will have no TCP sockets any more."""
         return False
 
     @abstractmethod
     def prepare(self) -> None:
-        """Open what must be there before the epoch. Raises AgentError."""
+        """Open what must exist before the epoch. Raises AgentError."""
 
     @abstractmethod
     def start(self, now: int) -> None:
@@ -67,7 +67,7 @@ class FlowDriver(ABC):
 
     @abstractmethod
     def stop(self, now: int) -> None:
-        """End the flow's time: nothing more is written."""
+        """End the flow's time: write no more."""
 
     @abstractmethod
     def finished(self) -> bool:
@@ -94,8 +94,8 @@ class FlowDriver(ABC):
         segments: tuple[int | None, int | None] = (None, None),
         kernel_algorithm: str | None = None,
     ) -> FlowRecord:
-        """What every entry has. ``end_ns`` is when the receiver got the last byte; ``segments`` are sent and
-        retransmitted ones of the sender's socket, None where nobody counted them."""
+        """Build the entry. ``end_ns`` is when the receiver got the last byte; ``segments`` are the sender's sent and
+        retransmitted segments, None if nobody counted them."""
 
         def relative(time_ns: int | None) -> int | None:
             return None if time_ns is None else time_ns - epoch_ns
@@ -121,18 +121,18 @@ class FlowDriver(ABC):
     def _spawn(self, host: str, command: list[str], output: Path) -> subprocess.Popen[bytes]:
         """Start a program in a host's namespace, with /dev/null as its input and a file as its output.
 
-        The child inherits the namespace of the thread that starts it. Raises AgentError for a missing program.
+        The child inherits the namespace of the thread that starts it. Raises AgentError if the program is missing.
         """
         with output.open("wb") as file, self._namespaces[host].entered():
             try:
                 process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
             except FileNotFoundError as error:
                 raise AgentError(self.label, f"{command[0]} is not installed in the guest") from error
-        tell_running(self._output.directory("program"), process.pid, f"{self.label} on {host}, {' '.join(command)}")
+        note_running(self._output.directory("program"), process.pid, f"{self.label} on {host}, {' '.join(command)}")
         return process
 
     def _when_ended(self, process: subprocess.Popen[bytes], ended: Callable[[int], None]) -> None:
-        """Call ``ended`` with the instant at which a program ends: its pidfd becomes readable then."""
+        """Call ``ended`` with the instant at which a program ends: its pidfd then becomes readable."""
         descriptor = os.pidfd_open(process.pid)
 
         def on_end(now: int) -> None:

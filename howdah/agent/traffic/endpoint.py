@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One end of a flow: what moves the bytes of a connected socket, and how far it got."""
+"""One end of a flow: moves the bytes of a connected socket and reports its progress."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from howdah.codec import planned
 
 @planned
 class Transferred:
-    """``first_ns`` and ``last_ns`` are CLOCK_MONOTONIC, None before the first byte.
+    """An end's progress. ``first_ns`` and ``last_ns`` are CLOCK_MONOTONIC, None before the first byte.
 
-    ``done``: a source has written everything and shut its side down, a sink has read the peer's FIN.
+    ``done``: a source has written everything and shut its side down; a sink has read the peer's FIN.
     """
 
     bytes: int
@@ -24,7 +24,7 @@ class Transferred:
 
 
 class TrafficEndpoint(Protocol):
-    """``attach`` once per flow, with the socket connected; ``state`` at any time after it."""
+    """An end of a flow: ``attach`` it once to a connected socket; ``state`` may be read at any time after that."""
 
     def attach(self, connection: socket.socket) -> None: ...
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several requests and answers over one connection, one after the other, between two processes that block."""
+"""Requests and answers in turn over one connection, between two processes that block."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from howdah.plan.plan import Flow
 from howdah.plan.traffic import Exchange
 from howdah.record.agent import FlowRecord, TransactionRecord
 
-Times = tuple[int, int, int, int]  # CLOCK_MONOTONIC of a request, of the first and last byte of its answer; bytes
+TransactionTimes = tuple[int, int, int, int]  # CLOCK_MONOTONIC of request, first and last byte of the answer; bytes
 
 
 def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
-    """Read each request whole, then send its answer; after the last wait until the other end closes."""
+    """Read each request whole, then send its answer; after the last one wait until the other end closes."""
     block = memoryview(bytes(WRITE_BYTES))
     sent = 0
     first = last = None
@@ -46,25 +46,25 @@ def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
         connection.recv(1)
         connection.shutdown(socket.SHUT_WR)
     except BrokenPipeError:
-        pass  # shut down by the agent: the flow's time is over
+        pass  # the agent shut it down: the flow's time is over
     except OSError as caught:
         error = os.strerror(caught.errno or 0)
     return Transferred(sent, first, last, done=error is None, error=error)
 
 
-def ask_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred, list[Times]]:
-    """Ask, read the answer whole (its data are discarded by the kernel), think, ask again; then close."""
+def request_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred, list[TransactionTimes]]:
+    """Send a request, read its whole answer (the kernel discards the data), think, repeat; then close."""
     buffer = bytearray(READ_BYTES)
-    question = bytes(exchange.request_bytes)
+    request = bytes(exchange.request_bytes)
     received = 0
-    made: list[Times] = []
+    timings: list[TransactionTimes] = []
     error = None
     try:
         for number in range(exchange.requests):
             if number and exchange.think_us:
                 time.sleep(exchange.think_us / 1e6)
             start = now_ns()
-            connection.sendall(question)
+            connection.sendall(request)
             connection.recv_into(buffer, 1, socket.MSG_PEEK)
             first = now_ns()
             left = exchange.object_bytes
@@ -73,37 +73,38 @@ def ask_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred,
                 if not count:
                     raise BrokenPipeError
                 received, left = received + count, left - count
-            made.append((start, first, now_ns(), exchange.object_bytes))
+            timings.append((start, first, now_ns(), exchange.object_bytes))
         connection.shutdown(socket.SHUT_WR)
         connection.recv(1)
     except BrokenPipeError:
-        pass  # the other end was shut down by the agent
+        pass  # the agent shut the other end down
     except OSError as caught:
         error = os.strerror(caught.errno or 0)
-    first_ns = made[0][1] if made else None
-    last_ns = made[-1][2] if made else None
-    return Transferred(received, first_ns, last_ns, done=error is None, error=error), made
+    first_ns = timings[0][1] if timings else None
+    last_ns = timings[-1][2] if timings else None
+    return Transferred(received, first_ns, last_ns, done=error is None, error=error), timings
 
 
 class ExchangeEndpoint(PythonEndpoint):
-    """One of the two processes; the one that asks leaves its times in ``file``."""
+    """One of the two processes; the requesting one writes its times to ``file``."""
 
     def __init__(self, role: str, exchange: Exchange, file: Path) -> None:
         super().__init__(role, 0, receiver_closes=True)
-        self._asks = role == "sink"
+        self._is_client = role == "sink"
         self._exchange = exchange
         self._file = file
 
     def _work(self, connection: socket.socket) -> Transferred:
-        if not self._asks:
+        if not self._is_client:
             return answer_all(connection, self._exchange)
-        state, made = ask_all(connection, self._exchange)
-        self._file.write_text(json.dumps(made) + "\n", encoding="utf-8")
+        state, timings = request_all(connection, self._exchange)
+        self._file.write_text(json.dumps(timings) + "\n", encoding="utf-8")
         return state
 
 
 class ExchangeFlow(GeneratedFlow):
-    """The receiver connects and asks, the sender answers; ``transactions`` of its record count from the epoch."""
+    """A flow whose receiver connects and sends requests, and whose sender answers; times in ``transactions`` count from
+    the epoch."""
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
@@ -117,16 +118,16 @@ class ExchangeFlow(GeneratedFlow):
 
     def record(self, epoch_ns: int) -> FlowRecord:
         found = super().record(epoch_ns)
-        made = json.loads(self._file.read_text(encoding="utf-8")) if self._file.exists() else []
+        timings = json.loads(self._file.read_text(encoding="utf-8")) if self._file.exists() else []
         transactions = [
             TransactionRecord(
-                # Connecting belongs to the first one.
+                # The first transaction includes connecting.
                 start_ns=start_ns - epoch_ns if number or found.start_ns is None else found.start_ns,
                 first_ns=first_ns - epoch_ns,
                 end_ns=end_ns - epoch_ns,
                 body_bytes=size,
             )
-            for number, (start_ns, first_ns, end_ns, size) in enumerate(made)
+            for number, (start_ns, first_ns, end_ns, size) in enumerate(timings)
         ]
         whole = found.bytes_received == self.description.size_bytes
         return replace(found, transactions=transactions, complete=found.complete and whole)

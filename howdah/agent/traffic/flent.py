@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A flow that flent runs: its test ``tcp_nup`` with one stream and its pings, with the data file kept in raw/flent/.
 
-flent's stream is netperf, which is not in Debian's free part. iperf (version 2) takes its place, through a runner that
-flent has for it. The test's own file is kept and that one entry of it changed, in the guest's own copy of the tree.
+flent's stream is netperf, which is not in Debian's free part, so iperf (version 2) replaces it, through flent's own
+runner for iperf. The test file stays as it is but for that entry, changed in the guest's own copy of the tree.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ for _spec in DATA_SETS.values():
                      host=get_test_parameter('howdah_peer', default=HOST),
                      local_bind=get_test_parameter('howdah_local', default=None))
 """
-# What flent reads is iperf's CSV as it was before 2.2. Since then it has microseconds, where flent takes any digits
-# behind the point for milliseconds, and the interval as two columns, by which flent would take the bytes for the rate.
+# flent reads iperf's CSV as it was before 2.2. Since then times have microseconds, but flent takes any digits after the
+# point for milliseconds; and the interval has two columns, so that flent would take the bytes for the rate.
 _FILTER = r"""#!/bin/sh
 PROGRAM "$@" | sed -u 's/^\([^,]*\.[0-9]\{3\}\)[0-9]\{3\},/\1,/; s/^\(\([^,]*,\)\{6\}[0-9.]*\),/\1-/'
 """
 
 
 def filter_script(program: str) -> str:
-    """A shell script that runs iperf and hands on its CSV as flent reads it."""
+    """Return a shell script that runs iperf and converts its CSV to the form that flent reads."""
     return _FILTER.replace("PROGRAM", program)
 
 
 def flent_command(flow: Flow, directory: Path) -> list[str]:
-    """One stream for the flow's time, to its port and from its port, by its algorithm; no waits before and after."""
+    """The command for one stream over the flow's time, with its ports and its algorithm, without delays before and
+    after."""
     seconds = max((flow.stop_us - flow.start_us) // 1_000_000, 1)
     peer = f"{flow.destination_address} --port {flow.destination_port} -Z {flow.kernel_algorithm}"
     parameters = {
@@ -57,7 +58,7 @@ def flent_command(flow: Flow, directory: Path) -> list[str]:
 
 
 def server_command(flow: Flow) -> list[str]:
-    """Its report, one line of CSV when the connection ends, is where the received bytes are read."""
+    """The iperf server's command. Its report, one line of CSV when the connection ends, has the received bytes."""
     address, port = flow.destination_address, str(flow.destination_port)
     return ["iperf", "--server", "--bind", address, "--port", port, "--enhanced", "--reportstyle", "C"]
 
@@ -94,7 +95,7 @@ class FlentFlow(Iperf3Flow):
         return ["/usr/bin/env", path, "HOME=/tmp", *flent_command(self.description, self._data)]
 
     def finished(self) -> bool:
-        """The server would go on to listen; it is ended with the run."""
+        """Whether flent has ended. The server would keep listening, so ``close`` ends it."""
         return self._start_ns is None or self._client is None or self._client.poll() is not None
 
     def record(self, epoch_ns: int) -> FlowRecord:
@@ -102,8 +103,8 @@ class FlentFlow(Iperf3Flow):
         written = sorted(self._data.glob("*.flent.gz"))
         error = None
         if self._start_ns is not None and (status != 0 or not written):
-            error = f"flent ended with status {status}: {self._said()}"
-        received = received_bytes(self._text("server"))
+            error = f"flent ended with status {status}: {self._client_output()}"
+        received = received_bytes(self._output_of("server"))
         return replace(
             super().record(epoch_ns),
             bytes_sent=received,
@@ -112,10 +113,10 @@ class FlentFlow(Iperf3Flow):
             error=error,
         )
 
-    def _said(self) -> str:
-        return self._text("client").strip()[-300:]
+    def _client_output(self) -> str:
+        return self._output_of("client").strip()[-300:]
 
-    def _text(self, end: str) -> str:
+    def _output_of(self, end: str) -> str:
         try:
             return self._file(end).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -123,7 +124,7 @@ class FlentFlow(Iperf3Flow):
 
 
 def received_bytes(report: str) -> int:
-    """From an iperf server's CSV, whose columns its first line names; 0 when no connection ended."""
+    """Parse an iperf server's CSV, whose first line names the columns; 0 if no connection ended."""
     names: list[str] = []
     found = 0
     for line in report.splitlines():

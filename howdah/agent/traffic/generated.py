@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection of a group: opened when it starts, closed by both ends when it is done, so that hundreds cost little."""
+"""A connection of a group of flows: opened at its start and closed by both ends when done, so that hundreds cost
+little."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ from howdah.plan.plan import Flow
 
 
 class GeneratedFlow(ConnectedFlow):
-    """As a server and its client do it: a receiver that knows the size closes when it has it all, another one when it
-    has read the FIN; the sender closes when it hears of it.
+    """A flow that closes like a server and its client: a receiver that knows the size closes once it has everything,
+    another one once it has read the FIN; the sender closes when it sees the receiver close.
 
-    With ``request_bytes`` the receiver connects and sends so many bytes; the sender begins when it has read them all.
+    With ``request_bytes`` the receiver connects and sends a request of that size; the sender begins when it has read
+    it.
     """
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
@@ -39,7 +41,7 @@ class GeneratedFlow(ConnectedFlow):
         return self._closed
 
     def prepare(self) -> None:
-        """Whether the kernel has the algorithm; sockets follow at the start. Raises AgentError."""
+        """Check that the kernel has the algorithm; sockets are opened at the start. Raises AgentError."""
         self._make_ends()
         with self._namespaces[self.description.sender].socket(socket.SOCK_STREAM) as trial:
             self._choose_algorithm(trial)
@@ -76,7 +78,7 @@ class GeneratedFlow(ConnectedFlow):
             if sent != self._request_left:
                 raise AgentError(self.label, f"its request of {self._request_left} bytes does not fit into a buffer")
         if self._in_kernel:
-            # The sink takes data without waking anybody; only the FIN, or a reset, makes the socket readable.
+            # The sink consumes data without waking anybody; only a FIN or a reset makes the socket readable.
             self._loop.when_readable(connection.fileno(), self._receiver_readable)
 
     def _watch_sender(self, connection: socket.socket) -> None:
@@ -99,10 +101,11 @@ class GeneratedFlow(ConnectedFlow):
             self._watch_sender(self._sender)
 
     def _receiver_readable(self, now: int) -> None:
-        """Its FIN, or a reset; or data that a worker of the module's has yet to read.
+        """Handle the receiver's FIN or reset. If the socket has only data that a worker of the module has yet to read,
+        look again a tick later.
 
-        The worker may be one that the kernel made after the start, over which the agent has precedence: if the agent
-        looked again at once, it would never sleep, and the worker never run.
+        The kernel may have made the worker after the start, and the agent takes precedence over it: if the agent looked
+        again at once, it would never sleep, and the worker would never run.
         """
         assert self._sink is not None and self._receiver is not None
         state = self._sink.state()
@@ -119,7 +122,7 @@ class GeneratedFlow(ConnectedFlow):
             self._loop.when_readable(self._receiver.fileno(), self._receiver_readable)
 
     def _sender_readable(self, _now: int) -> None:
-        """The receiver's FIN has arrived, or a reset: it never sends anything else by now."""
+        """Handle the receiver's FIN or a reset; nothing else arrives at the sender by now."""
         assert self._source is not None and self._sender is not None
         self._sent = self._source.state()
         self._count_segments()
@@ -132,7 +135,7 @@ class GeneratedFlow(ConnectedFlow):
             self.close()
 
     def _states(self) -> tuple[Transferred, Transferred]:
-        if self._final is not None:  # once closed, the module knows the sockets no longer
+        if self._final is not None:  # the module forgets sockets once they are closed
             return self._final
         source = self._sent or (self._source.state() if self._source and self._connected_ns is not None else NOTHING)
         sink = self._received or (self._sink.state() if self._sink and self._receiver is not None else NOTHING)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.traffic.connection import ON_BOTH_ENDS, ConnectedFlow, make_endpoint
+from howdah.agent.traffic.connection import NEEDS_BOTH_ENDS, ConnectedFlow, make_endpoint
 from howdah.agent.traffic.iperf3 import Iperf3Flow
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
@@ -17,7 +17,7 @@ from howdah.linux.output import Output
 from howdah.plan.plan import Flow
 from howdah.record.agent import FlowRecord
 
-# TCP states (include/net/tcp_states.h) of a socket whose FIN was acknowledged, and so everything before it.
+# TCP states (include/net/tcp_states.h) of a socket whose FIN, and therefore all its data, was acknowledged.
 _ACKNOWLEDGED = (5, 6, 7)  # FIN_WAIT2, TIME_WAIT, CLOSE
 _UNSUPPORTED = ("program", "http", "exchange", "datagram_bytes", "group")
 
@@ -25,7 +25,8 @@ _UNSUPPORTED = ("program", "http", "exchange", "datagram_bytes", "group")
 def make_half(
     description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output
 ) -> HalfFlow | HalfIperf3Flow:
-    """The driver of what of a flow is on this machine. Raises AgentError for traffic that both ends must share."""
+    """Return the driver of a flow's end on this machine. Raises AgentError for traffic whose ends cannot be on two
+    machines."""
     if description.traffic == "iperf3":
         return HalfIperf3Flow(description, namespaces, loop, output)
     wrong = [name for name in _UNSUPPORTED if getattr(description, name) is not None]
@@ -36,7 +37,8 @@ def make_half(
 
 
 class HalfFlow(ConnectedFlow):
-    """The opener connects when the flow starts, the other end listens from before the epoch."""
+    """One end of a connected flow: the opener connects when the flow starts, the other end listens from before the
+    epoch."""
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
@@ -63,7 +65,7 @@ class HalfFlow(ConnectedFlow):
                 self._loop.when_readable(own.fileno(), self._accept)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its socket: {error.strerror}") from error
-        if self._sends or flow.kernel_algorithm in ON_BOTH_ENDS:
+        if self._sends or flow.kernel_algorithm in NEEDS_BOTH_ENDS:
             self._choose_algorithm(own)
 
     def start(self, now: int) -> None:
@@ -97,7 +99,7 @@ class HalfFlow(ConnectedFlow):
         return self._is_acknowledged() if self._sends else super()._is_complete()
 
     def record(self, epoch_ns: int) -> FlowRecord:
-        """As of a whole flow, where this end knows; ``end`` says which it is."""
+        """The entry of a flow, with the fields that this end knows; ``end`` names the end."""
         _source, sink = self._states()
         record = super().record(epoch_ns)
         if self._sends:
@@ -107,7 +109,7 @@ class HalfFlow(ConnectedFlow):
 
 
 class HalfIperf3Flow(Iperf3Flow):
-    """The client at the sender, which reports both ends; the server at the receiver."""
+    """One end of an iperf3 flow: the client at the sender, which reports both ends, or the server at the receiver."""
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)

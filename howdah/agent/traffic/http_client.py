@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""curl as the client: its command line, and what it says of its transactions."""
+"""curl as the client: its command line, and its report of each transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from howdah.plan.plan import Flow
 from howdah.record.agent import TransactionRecord
 
 _MARK = "transaction"
-# To standard error, which is not buffered: what a client that was ended had done is then known.
+# Written to standard error, which is not buffered, so that the report of a killed client is complete.
 _FORMAT = (
     f"%{{stderr}}{_MARK} %{{http_code}} %{{size_download}} %{{num_connects}} "
     "%{time_connect} %{time_starttransfer} %{time_total}\\n"
@@ -19,7 +19,8 @@ _DAY_US = 86_400_000_000
 
 
 def client_command(flow: Flow) -> list[str]:
-    """One curl makes all requests of a flow over one connection; ports and addresses are the plan's."""
+    """The command of one curl that makes all requests of a flow over one connection, with the plan's ports and
+    addresses."""
     http = flow.http
     assert http is not None
     url = f"http://{flow.source_address}:{flow.source_port}/{OBJECT}"
@@ -28,15 +29,15 @@ def client_command(flow: Flow) -> list[str]:
     command += ["--noproxy", "*", "--fail", "--fail-early", "--write-out", _FORMAT]
     if http.every_us:
         command += ["--rate", f"{_DAY_US // http.every_us}/d"]
-    # A part of the URL that no server sees counts the requests.
+    # The URL's fragment, which is not sent to the server, makes curl repeat the request.
     return [*command, url if http.requests == 1 else f"{url}#[1-{http.requests}]"]
 
 
 def parse_transactions(text: str, every_us: int | None) -> list[TransactionRecord]:
-    """What --write-out made, in order, times from the start of the connection.
+    """Parse the output of --write-out, in order; times are from the start of the connection.
 
-    curl gives times from the start of each request; the next one begins when the last has ended, or ``every_us`` after
-    it began where that is later.
+    curl gives times from the start of each request. The next request begins when the last one has ended, or
+    ``every_us`` after the last one began if that is later.
     """
     found: list[TransactionRecord] = []
     start_ns = 0
@@ -51,7 +52,7 @@ def parse_transactions(text: str, every_us: int | None) -> list[TransactionRecor
 
 
 def complaints(text: str) -> str:
-    """What curl said that is not a record of a transaction."""
+    """The last lines of curl's output that are not transactions."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_MARK)]
     return " / ".join(lines[-2:])
 

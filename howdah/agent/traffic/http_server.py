@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nginx in a host's namespace: one process, one port, one object of zeros that takes no memory."""
+"""nginx in a host's namespace: one process, one port, and one object of zeros that takes no memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OBJECT = "object"
 _PLACE = Path("/tmp/howdah-http")
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
-# What Debian's nginx.conf sets for the way data are sent (sendfile, tcp_nopush), and nothing that would wake it up
-# while nobody asks: no cache, no second process, no timer but that of an idle connection.
+# Sends like Debian's nginx.conf (sendfile, tcp_nopush), and has nothing that would wake nginx without a request: no
+# cache, no second process, no timer but that of an idle connection.
 _CONFIGURATION = """\
 daemon off;
 master_process off;
@@ -45,7 +45,7 @@ http {{
 
 
 def configuration(place: Path, raw: Path, flow: int, address: str, port: int) -> str:
-    """nginx.conf of the server of one flow."""
+    """The nginx.conf of a flow's server."""
     return _CONFIGURATION.format(
         place=place,
         log=raw / f"{flow}-server-errors.txt",
@@ -57,7 +57,7 @@ def configuration(place: Path, raw: Path, flow: int, address: str, port: int) ->
 
 
 class HttpServer:
-    """The server of one flow; ``start`` before the epoch."""
+    """The server of one flow; ``start`` it before the epoch."""
 
     def __init__(self, label: str, namespace: Namespace, raw: Path, flow: int) -> None:
         self._label = label
@@ -67,7 +67,8 @@ class HttpServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, address: str, port: int, object_bytes: int) -> None:
-        """Write the configuration and a sparse object, and start; ``is_listening`` says when it can be asked."""
+        """Write the configuration and a sparse object, and start nginx; ``is_listening`` says when it accepts
+        connections."""
         place = _PLACE / str(self._flow)
         root = place / "root"
         root.mkdir(parents=True)
@@ -91,7 +92,7 @@ class HttpServer:
                 raise AgentError(self._label, "nginx is not installed in the guest") from error
 
     def is_listening(self, port: int) -> bool:
-        """Raises AgentError with what nginx said if it has ended."""
+        """Whether the server listens. Raises AgentError with its last messages if it has ended."""
         if self._process is not None and self._process.poll() is not None:
             raise AgentError(self._label, f"nginx ended ({self._process.returncode}): {self.complaints()}")
         with self._namespace.entered():
@@ -103,7 +104,7 @@ class HttpServer:
         return any(item.state == TCP_LISTEN and item.endpoint.local_port == port for item in found)
 
     def complaints(self) -> str:
-        """The last lines of what nginx had to say."""
+        """The last lines of nginx's messages."""
         texts = []
         for kind in ("errors", "output"):
             path = self._raw / f"{self._flow}-server-{kind}.txt"
@@ -111,7 +112,7 @@ class HttpServer:
         return " / ".join(texts[-3:]) or "it said nothing"
 
     def sent_bytes(self) -> int:
-        """Bodies of the answers that the server has handed to its socket, by its own record."""
+        """Body bytes that the server has handed to its socket, according to its access log."""
         path = self._raw / f"{self._flow}-server.txt"
         return served_bytes(path.read_text()) if path.exists() else 0
 
@@ -122,5 +123,5 @@ class HttpServer:
 
 
 def served_bytes(text: str) -> int:
-    """The sum over the lines ``MSEC STATUS BODY_BYTES SECONDS REQUEST_NUMBER`` of an access log."""
+    """Sum the body bytes over the lines ``MSEC STATUS BODY_BYTES SECONDS REQUEST_NUMBER`` of an access log."""
     return sum(int(line.split()[2]) for line in text.splitlines() if len(line.split()) == 5)

@@ -30,15 +30,15 @@ from howdah.record.agent import FlowRecord
 _POLLS_PER_RTT = 10
 _SHORTEST_POLL_NS, _LONGEST_POLL_NS = 1_000_000, 10_000_000
 _TAIL_CHARACTERS = 300
-_COOKIE_BYTES = 37  # by which the server knows the client's connections; each begins with it
-_LARGEST_BLOCK_BYTES = 131072  # iperf3's own size of a block
+_COOKIE_BYTES = 37  # each of a client's connections begins with it, so that the server can match them
+_LARGEST_BLOCK_BYTES = 131072  # iperf3's default block size
 _LEAST_BLOCK_BYTES = 1448
 
 
 def block_bytes(size_bytes: int) -> int:
-    """The largest block of which a transfer is a whole number, because iperf3's server counts whole blocks only.
+    """The largest block size that divides a transfer evenly, because iperf3's server counts whole blocks only.
 
-    Where that would be less than a segment, the server does not count the last bytes.
+    If that would be less than a segment, the default is used, and the server does not count the last bytes.
     """
     fewest = -(-size_bytes // _LARGEST_BLOCK_BYTES)
     most = max(size_bytes // _LEAST_BLOCK_BYTES, fewest)
@@ -47,11 +47,11 @@ def block_bytes(size_bytes: int) -> int:
 
 
 def client_command(flow: Flow) -> list[str]:
-    """Parameters of the sender. ``--cport`` fixes the data connection's port; the control connection has another.
+    """The sender's command. ``--cport`` fixes the data connection's port; the control connection has another.
 
-    A transfer of a size is that of a file until the flow's time is over. With ``--bytes``, iperf3 polls without waiting
-    from its last write to its next report, which stops a virtual clock, and then has the server close the connection,
-    whatever is still on its way.
+    A transfer of a size sends a file until the flow's time is over. With ``--bytes``, iperf3 would poll without waiting
+    from its last write to its next report, which stops a virtual clock, and would then have the server close the
+    connection whatever is still in flight.
     """
     command = ["iperf3", "--client", flow.destination_address, "--port", str(flow.destination_port)]
     command += ["--bind", flow.source_address, "--cport", str(flow.source_port), "--json"]
@@ -65,12 +65,13 @@ def client_command(flow: Flow) -> list[str]:
 
 
 def sent_file(flow: Flow) -> Path:
-    """What a transfer of a size sends: zeros that take no space."""
+    """The file that a transfer of a size sends: zeros that take no space."""
     return Path(f"/tmp/howdah-iperf3-{flow.id}")
 
 
 def poll_ns(rtt_us: int) -> int:
-    """How often the sockets are looked at: instants of a transfer are known to a small part of a round trip."""
+    """The interval at which sockets are polled: a small part of a round trip, which bounds the error of a transfer's
+    times."""
     return min(max(rtt_us * 1000 // _POLLS_PER_RTT, _SHORTEST_POLL_NS), _LONGEST_POLL_NS)
 
 
@@ -82,12 +83,12 @@ def server_command(flow: Flow) -> list[str]:
 class Iperf3Flow(FlowDriver):
     """Runs a one-off server from before the epoch, and a client from the flow's start.
 
-    iperf3 exchanges parameters over a control connection first, so the data connection is there, and has its cookie as
-    its first bytes, four RTTs after ``start_ns``; data follow a round trip later, when the server has said so.
+    iperf3 first exchanges parameters over a control connection, so the data connection opens, with its cookie as its
+    first bytes, four RTTs after ``start_ns``; data follow a round trip later, when the server has answered.
     """
 
     kind = "iperf3"
-    folder = "iperf3"  # of raw/
+    folder = "iperf3"  # in raw/
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
@@ -98,7 +99,7 @@ class Iperf3Flow(FlowDriver):
         self._end_ns: int | None = None
         self._stopped = False
         self._size_bytes: int | None = description.size_bytes if self.kind == "iperf3" else None
-        self._moved_ns: int | None = None  # when the receiver had all of a transfer of a size
+        self._received_ns: int | None = None  # when the receiver had the whole transfer
         self._poll_ns = poll_ns(description.rtt_us)
 
     def prepare(self) -> None:
@@ -117,40 +118,41 @@ class Iperf3Flow(FlowDriver):
             with sent_file(self.description).open("wb") as file:
                 file.truncate(self._size_bytes)
         self._client = self._spawn(self.description.sender, self._client_command(), self._file("client"))
-        self._loop.at(now + self._poll_ns, self._look_for_connection)
-        self._when_ended(self._client, self._ended)
+        self._loop.at(now + self._poll_ns, self._poll_connection)
+        self._when_ended(self._client, self._on_end)
 
-    def _ended(self, now: int) -> None:
+    def _on_end(self, now: int) -> None:
         self._end_ns = now
 
-    def _look_for_connection(self, now: int) -> None:
+    def _poll_connection(self, now: int) -> None:
         if self._end_ns is not None or self._stopped:
             return
         found = self._socket(self.description.sender, self.endpoint)
         if found is None or found.state == TCP_SYN_SENT:
-            self._loop.at(now + self._poll_ns, self._look_for_connection)
+            self._loop.at(now + self._poll_ns, self._poll_connection)
             return
         self._connected_ns = now
         self._sender_cookie = found.cookie
-        there = self._socket(self.description.receiver, self.endpoint.reversed())
-        self._receiver_cookie = None if there is None else there.cookie
+        receiver = self._socket(self.description.receiver, self.endpoint.reversed())
+        self._receiver_cookie = None if receiver is None else receiver.cookie
         if self._size_bytes:
-            self._look_for_last_byte(now)
+            self._poll_last_byte(now)
 
-    def _look_for_last_byte(self, now: int) -> None:
-        """At the receiver, or in its absence by what it has acknowledged; the client stays connected beyond it."""
+    def _poll_last_byte(self, now: int) -> None:
+        """Poll until the receiver has all bytes, or, if it is on another machine, until it has acknowledged them. The
+        client stays connected beyond that."""
         if self._end_ns is not None or self._stopped:
             return
         flow = self.description
-        there = flow.receiver in self._namespaces
-        end = "destination" if there else "source"
+        is_local = flow.receiver in self._namespaces
+        end = "destination" if is_local else "source"
         connections = connections_of(self._namespaces[flow.host(end)], flow.at(end)[1])
-        moved = max((one.received_bytes if there else one.acknowledged_bytes for one in connections), default=0)
-        syn = 0 if there else 1  # which counts as acknowledged
-        if moved >= (self._size_bytes or 0) + _COOKIE_BYTES + syn:
-            self._moved_ns = now
+        received = max((one.received_bytes if is_local else one.acknowledged_bytes for one in connections), default=0)
+        syn = 0 if is_local else 1  # counts as an acknowledged byte
+        if received >= (self._size_bytes or 0) + _COOKIE_BYTES + syn:
+            self._received_ns = now
         else:
-            self._loop.at(now + self._poll_ns, self._look_for_last_byte)
+            self._loop.at(now + self._poll_ns, self._poll_last_byte)
 
     def _socket(self, host: str, endpoint: DiagEndpoint) -> SocketState | None:
         with self._namespaces[host].entered():
@@ -164,7 +166,7 @@ class Iperf3Flow(FlowDriver):
             netlink.close()
 
     def stop(self, _now: int) -> None:
-        """The client ends by itself after its time; the timeline's stop changes nothing."""
+        """Do nothing: the client ends by itself after its time."""
 
     def finished(self) -> bool:
         if self._start_ns is None:
@@ -187,13 +189,13 @@ class Iperf3Flow(FlowDriver):
         if error is None and self._start_ns is not None and not end:
             error = "iperf3 client wrote no result"
         received = end.get("sum_received", {}).get("bytes", 0)
-        if self._size_bytes and self._moved_ns is not None:
+        if self._size_bytes and self._received_ns is not None:
             received = self._size_bytes
         whole = not self._size_bytes or received == self._size_bytes
         return self._record(
             epoch_ns,
             connected_ns=self._connected_ns,
-            end_ns=self._end_ns if self._moved_ns is None else self._moved_ns,
+            end_ns=self._end_ns if self._received_ns is None else self._received_ns,
             bytes_sent=end.get("sum_sent", {}).get("bytes", 0),
             bytes_received=received,
             complete=error is None and self._end_ns is not None and whole,

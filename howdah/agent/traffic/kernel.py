@@ -15,8 +15,8 @@ CONTROL = Path("/proc/howdah_traffic")
 _SO_COOKIE = 57
 
 
-def order(command: str) -> None:
-    """Give the module a command. Raises AgentError when it refuses."""
+def send_command(command: str) -> None:
+    """Send the module a command. Raises AgentError if it refuses."""
     descriptor = os.open(CONTROL, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, f"{command}\n".encode())
@@ -27,9 +27,9 @@ def order(command: str) -> None:
 
 
 def status_of(text: str, cookie: int, role: str) -> Transferred | None:
-    """Of one socket among the lines ``COOKIE ROLE BYTES FIRST_NS LAST_NS STATE``; None where it is not there.
+    """Find one socket among lines ``COOKIE ROLE BYTES FIRST_NS LAST_NS STATE``; None if it is not there.
 
-    The other lines, which may be thousands, are not looked into.
+    The other lines, possibly thousands, are not parsed.
     """
     begin = f"\n{text}".find(f"\n{cookie} {role} ")
     if begin < 0:
@@ -46,15 +46,15 @@ def status_of(text: str, cookie: int, role: str) -> Transferred | None:
 
 
 def cookie_of(connection: socket.socket) -> int:
-    """The number inet_diag and tcp_probe know the socket by; asking for it is what assigns it."""
+    """The number by which inet_diag and tcp_probe identify the socket; the kernel assigns it at the first request."""
     return int.from_bytes(connection.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8), "little")
 
 
 class KernelEndpoint:
-    """A source (of ``limit_bytes``, or of no end when 0) or a sink.
+    """A source (of ``limit_bytes``; endless if 0) or a sink.
 
-    With ``receiver_closes`` both know the size: the sink closes when it has it all, the source does not. The source's
-    socket then remains established to the last ACK, and every ACK is traced.
+    With ``receiver_closes`` both know the size, and the sink closes once it has everything; the source does not. The
+    source's socket then stays established until the last ACK, and every ACK is traced.
     """
 
     def __init__(self, role: str, limit_bytes: int = 0, receiver_closes: bool = False) -> None:
@@ -71,11 +71,11 @@ class KernelEndpoint:
         command = f"{name} {connection.fileno()}"
         if self._role == "source" or self._receiver_closes:
             command += f" {self._limit_bytes}"
-        order(command)
+        send_command(command)
 
     def state(self) -> Transferred:
         found = status_of(read_file(str(CONTROL)), self._cookie, self._role)
         return found or Transferred(0, None, None, done=False, error="the module does not know the socket")
 
     def close(self) -> None:
-        """Closing the socket detaches it."""
+        """Do nothing: closing the socket detaches it."""

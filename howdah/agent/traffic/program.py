@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow that two programs make: a server that is there before the epoch, and a client from the flow's start."""
+"""A flow between two programs: a server that listens before the epoch, and a client that starts with the flow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from howdah.agent.loop import Loop
 from howdah.agent.traffic.algorithm import choose_algorithm
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.traffic.program_process import ProgramProcess
-from howdah.agent.traffic.program_socket import Carried, ProgramSocket, carried, connections_of, is_listening
+from howdah.agent.traffic.program_socket import (
+    InterfaceTotals,
+    ProgramSocket,
+    connections_of,
+    interface_totals,
+    is_listening,
+)
 from howdah.agent.traffic.segments import Segments
 from howdah.frame import UDP_FRAME_BYTES
 from howdah.linux.clock import MS, SECOND, now_ns
@@ -23,22 +29,22 @@ from howdah.linux.output import Output
 from howdah.plan.plan import Flow
 from howdah.record.agent import FlowRecord
 
-_LOOK_NS = 10 * MS
+_POLL_NS = 10 * MS
 _LISTENS_WITHIN_NS = 1 * SECOND
-_SETTLES_WITHIN_NS = 5 * SECOND  # after the client's end
+_LONGEST_REST_NS = 5 * SECOND  # after the client's end
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def substituted(text: str, values: dict[str, str]) -> str:
-    """Placeholders replaced by their values; braces around anything else stay."""
+    """Replace placeholders by their values; braces around anything else stay."""
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 
 
 class ProgramFlow(FlowDriver):
-    """The plan's ``program`` of a flow says which programs, which of them sends, and what ends it.
+    """A flow between two programs; the plan's ``program`` says which they are, which one sends, and what ends the flow.
 
-    A TCP connection is known by the server's port. Where the client's port is not the plan's, the connection at that
-    port that moved the most bytes is the flow; agent.json has its ports.
+    A TCP connection is found by the server's port. If the client's port is not the plan's, the flow is the connection
+    at the server's port that moved the most bytes; agent.json has its ports.
     """
 
     kind = "program"
@@ -60,13 +66,13 @@ class ProgramFlow(FlowDriver):
         }
         self._server, self._client = self._ends["server"], self._ends["client"]
         self._planned_client_port = self._client_port
-        self._look_pause_ns = _LOOK_NS
+        self._poll_pause_ns = _POLL_NS
         self._stopped = False
-        self._settled = False
+        self._is_at_rest = False
         self._end_ns: int | None = None
         self._connected_ns: int | None = None
-        self._before: tuple[Carried, Carried] | None = None
-        self._moved: tuple[Carried, Carried] | None = None
+        self._before: tuple[InterfaceTotals, InterfaceTotals] | None = None
+        self._moved: tuple[InterfaceTotals, InterfaceTotals] | None = None
         self._received_bytes = 0
         self._moved_bytes = 0
         self._segments: Segments | None = None
@@ -110,11 +116,11 @@ class ProgramFlow(FlowDriver):
         namespace = self._namespaces[self._server_host]
         while not is_listening(namespace, self._program.protocol, self._port):
             if not self._server.is_running:
-                raise AgentError(self.label, f"{self._server.ending()} before it listened at port {self._port}")
-            if self._loop.run_until(now_ns() + _LOOK_NS) > limit:
+                raise AgentError(self.label, f"{self._server.describe_end()} before it listened at port {self._port}")
+            if self._loop.run_until(now_ns() + _POLL_NS) > limit:
                 seconds = _LISTENS_WITHIN_NS // SECOND
                 what = f"its server {self._server.name} does not listen at {self._program.protocol} port {self._port}"
-                raise AgentError(self.label, f"{what} after {seconds} s{self._server.said()}")
+                raise AgentError(self.label, f"{what} after {seconds} s{self._server.last_output()}")
 
     def _choose_algorithm(self) -> None:
         choose_algorithm(self.label, self._namespaces[self.description.sender], self.description.kernel_algorithm)
@@ -122,51 +128,52 @@ class ProgramFlow(FlowDriver):
     def _launch(self, end: ProgramProcess, host: str) -> None:
         end.start(self._namespaces[host])
         assert end.process is not None
-        self._when_ended(end.process, functools.partial(self._ended, end))
+        self._when_ended(end.process, functools.partial(self._on_end, end))
 
     def start(self, now: int) -> None:
         self._start_ns = now
-        self._before = self._count()
+        self._before = self._read_totals()
         if self._is_tcp:
             self._choose_algorithm()
         self._launch(self._client, self._client_host)
         if self._is_tcp:
-            self._loop.at(now + _LOOK_NS, self._look_for_connection)
+            self._loop.at(now + _POLL_NS, self._poll_connection)
         else:
             self._connected_ns = now
         if self._program.wire_bytes:
-            self._loop.at(now + _LOOK_NS, self._look_at_wire)
+            self._loop.at(now + _POLL_NS, self._poll_wire)
 
-    def _count(self) -> tuple[Carried, Carried]:
-        """Of the sender's host and of the receiver's."""
+    def _read_totals(self) -> tuple[InterfaceTotals, InterfaceTotals]:
+        """Read the interface counters of the sender's and the receiver's host."""
         flow = self.description
-        return carried(self._namespaces[flow.sender]), carried(self._namespaces[flow.receiver])
+        return interface_totals(self._namespaces[flow.sender]), interface_totals(self._namespaces[flow.receiver])
 
-    def _ended(self, end: ProgramProcess, now: int) -> None:
-        end.note_ended()
+    def _on_end(self, end: ProgramProcess, now: int) -> None:
+        end.reap()
         if end is self._client:
             self._end_ns = now
-            self._settle(now)
+            self._wait_for_rest(now)
 
-    def _look_for_connection(self, now: int) -> None:
-        """Until the client's planned port is there; else again and again, since another connection may move more."""
+    def _poll_connection(self, now: int) -> None:
+        """Poll until the client's planned port appears; with another port continue, since another connection may move
+        more."""
         if self._end_ns is not None:
             return
-        if self._look(now):
+        if self._read_sockets(now):
             if self._client_port == self._planned_client_port:
                 return
-            self._look_pause_ns = min(2 * self._look_pause_ns, SECOND)
-        self._loop.at(now + self._look_pause_ns, self._look_for_connection)
+            self._poll_pause_ns = min(2 * self._poll_pause_ns, SECOND)
+        self._loop.at(now + self._poll_pause_ns, self._poll_connection)
 
-    def _look(self, now: int) -> bool:
-        """Ask both hosts for the connection; whether the server's has it."""
+    def _read_sockets(self, now: int) -> bool:
+        """Look for the connection on both hosts; return whether the server's host has it."""
         found = connections_of(self._namespaces[self._server_host], self._port)
-        servers = [item for item in found if item.segments is not None]  # others only wait for old packets
+        servers = [item for item in found if item.segments is not None]  # sockets in TIME_WAIT have none
         if not servers:
             return False
         server = next((item for item in servers if item.endpoint.remote_port == self._planned_client_port), servers[0])
         if server.moved_bytes < self._moved_bytes and self._client_port != server.endpoint.remote_port:
-            return True  # the connection that moved more is over
+            return True  # the connection that moved more has already ended
         self._moved_bytes = max(self._moved_bytes, server.moved_bytes)
         if self._connected_ns is None or self._client_port != server.endpoint.remote_port:
             self._connected_ns = now
@@ -174,10 +181,10 @@ class ProgramFlow(FlowDriver):
         at_client = connections_of(self._namespaces[self._client_host], self._client_port)
         client = next((item for item in at_client if item.endpoint.remote_port == self._port), None)
         sender, receiver = (server, client) if self._from_server else (client, server)
-        self._keep(sender, receiver)
+        self._keep_counters(sender, receiver)
         return True
 
-    def _keep(self, sender: ProgramSocket | None, receiver: ProgramSocket | None) -> None:
+    def _keep_counters(self, sender: ProgramSocket | None, receiver: ProgramSocket | None) -> None:
         if sender is not None:
             self._sender_cookie = sender.cookie or self._sender_cookie
             self._received_bytes = max(self._received_bytes, sender.acknowledged_bytes)
@@ -187,54 +194,54 @@ class ProgramFlow(FlowDriver):
             self._receiver_cookie = receiver.cookie or self._receiver_cookie
             self._received_bytes = max(self._received_bytes, receiver.received_bytes)
 
-    def _settle(self, now: int) -> None:
-        """When the client has ended: what its kernel still holds arrives; then the server is asked to end.
+    def _wait_for_rest(self, now: int) -> None:
+        """After the client's end, wait until the data in its kernel have arrived; then ask the server to end.
 
-        A socket that the server closes waits a round trip for the ACK of its FIN: two looks a round trip see it.
+        A socket that the server closes waits a round trip for the ACK of its FIN: two looks in a round trip see it.
         """
-        pause_ns = max(self.description.rtt_us * 500, _LOOK_NS)
+        pause_ns = max(self.description.rtt_us * 500, _POLL_NS)
         waited_ns = now - (self._end_ns or 0)
-        if self._is_tcp and self._look(now) and waited_ns < _SETTLES_WITHIN_NS and self._has_connection():
-            self._loop.at(now + pause_ns, self._settle)
+        if self._is_tcp and self._read_sockets(now) and waited_ns < _LONGEST_REST_NS and self._has_connection():
+            self._loop.at(now + pause_ns, self._wait_for_rest)
         elif not self._is_tcp and waited_ns < 2 * pause_ns:
-            self._loop.at(now + 2 * pause_ns, self._settle)
+            self._loop.at(now + 2 * pause_ns, self._wait_for_rest)
         else:
-            self._settled = True
-            self._server.tell_to_end()
+            self._is_at_rest = True
+            self._server.request_end()
 
     def _has_connection(self) -> bool:
-        """Whether an end still holds the connection; a socket that only waits for old packets does not."""
+        """Whether an end still holds the connection; a socket in TIME_WAIT does not count."""
         server = self._namespaces[self._server_host]
         client = self._namespaces[self._client_host]
         held = [*connections_of(server, self._port), *connections_of(client, self._client_port)]
         return any(item.segments is not None for item in held)
 
-    def _look_at_wire(self, now: int) -> None:
+    def _poll_wire(self, now: int) -> None:
         if self._end_ns is not None or self._stopped or self._before is None:
             return
-        sent = carried(self._namespaces[self.description.sender]).since(self._before[0]).sent_bytes
+        sent = interface_totals(self._namespaces[self.description.sender]).since(self._before[0]).sent_bytes
         if sent >= (self._program.wire_bytes or 0):
             self.stop(now)
         else:
-            self._loop.at(now + _LOOK_NS, self._look_at_wire)
+            self._loop.at(now + _POLL_NS, self._poll_wire)
 
     def stop(self, now: int) -> None:
-        """The flow's time is over, or its bytes are on the wire: the program that the plan names is asked to end."""
+        """End the flow's time, also when its bytes are on the wire: ask the program that the plan names to end."""
         if self._stopped or not self._client.is_running:
             return
         self._stopped = True
         if self._is_tcp:
-            self._look(now)
-        self._ends[self._program.stopped_by].tell_to_end()
+            self._read_sockets(now)
+        self._ends[self._program.stopped_by].request_end()
 
     def finished(self) -> bool:
         if self._start_ns is None:
             return True
-        return self._settled and not self._server.is_running
+        return self._is_at_rest and not self._server.is_running
 
     def close(self) -> None:
         if self._before is not None:
-            now = self._count()
+            now = self._read_totals()
             self._moved = now[0].since(self._before[0]), now[1].since(self._before[1])
         for end in (self._client, self._server):
             end.kill()
@@ -267,7 +274,9 @@ class ProgramFlow(FlowDriver):
     def _bytes(self) -> tuple[int, int]:
         if self._is_tcp:
             size = self.description.size_bytes
-            most = self._received_bytes if size is None else min(self._received_bytes, size)  # FIN and SYN count there
+            most = (
+                self._received_bytes if size is None else min(self._received_bytes, size)
+            )  # FIN and SYN count as bytes
             return most, most
         if self._moved is None:
             return 0, 0
@@ -275,24 +284,24 @@ class ProgramFlow(FlowDriver):
         sent = sender.sent_bytes - UDP_FRAME_BYTES * sender.sent_packets
         received = receiver.received_bytes - UDP_FRAME_BYTES * receiver.received_packets
         size = self.description.size_bytes
-        return sent, received if size is None else min(received, size)  # headers of the protocol are in it
+        return sent, received if size is None else min(received, size)  # it includes protocol headers
 
     def _error(self) -> str | None:
-        """What went wrong, if anything did that is not the end of the flow's time."""
+        """What went wrong, if anything; the end of the flow's time does not count."""
         if self._start_ns is None:
             return None
         wanted = self.description.kernel_algorithm
         if self._is_tcp and self._connected_ns is None:
-            state = self._client.ending() if self._end_ns is not None else f"its client {self._client.name} ran"
+            state = self._client.describe_end() if self._end_ns is not None else f"its client {self._client.name} ran"
             return f"nothing connected to port {self._port} of {self._server_host}; {state}"
         if self._is_tcp and self._algorithm not in (None, wanted):
             return f"the sending socket used {self._algorithm} instead of {wanted}"
         if self._client.failed and not self._stopped:
-            return self._client.ending()
+            return self._client.describe_end()
         if self._end_ns is None and not self._stopped:
             return f"its client {self._client.name} had not ended when the run did"
-        if self._server.ended_early:
-            return self._server.ending()
+        if self._server.failed:
+            return self._server.describe_end()
         return None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program of a flow: its directory, its start, and how it ended."""
+"""One program of a flow: its directory, its start and its end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from howdah.agent.error import AgentError
-from howdah.agent.traffic.running import tell_running
+from howdah.agent.traffic.running import note_running
 from howdah.linux.namespace import Namespace
 from howdah.plan.traffic import ProgramEnd
 from howdah.record.agent import ProgramRecord
@@ -18,11 +18,12 @@ _SHARED = Path("/howdah/in/program")  # files of the profile, by flow and end
 _PLACE = Path("/tmp/howdah-program")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TAIL_LINES, _TAIL_CHARACTERS = 3, 300
-_ENDS_WITHIN_S = 1.0  # of the guest's time, once it was told to
+_ENDS_WITHIN_S = 1.0  # guest time allowed after the signal
 
 
 class ProgramProcess:
-    """``specification`` is ``client`` or ``server`` of the plan's ``program``. Its output is kept in raw/program/."""
+    """A program of a flow; ``specification`` is ``client`` or ``server`` of the plan's ``program``. Its output is kept
+    in raw/program/."""
 
     def __init__(self, label: str, end: str, specification: ProgramEnd, raw: Path, flow: int) -> None:
         self._label = label
@@ -35,11 +36,11 @@ class ProgramProcess:
         self._command: list[str] = []
         self._environment: dict[str, str] = {}
         self.process: subprocess.Popen[bytes] | None = None
-        self._told = False
+        self._end_requested = False
 
     @property
     def name(self) -> str:
-        """The program as the profile has it."""
+        """The program's name in the profile."""
         return self._specification.command[0]
 
     @property
@@ -48,20 +49,15 @@ class ProgramProcess:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended by itself with another status than 0."""
-        return self.process is not None and self.process.poll() not in (None, 0) and not self._told
-
-    @property
-    def ended_early(self) -> bool:
-        """Whether it ended with an error that nobody asked for."""
-        return self.failed
+        """Whether it ended with a status other than 0 before it was asked to end."""
+        return self.process is not None and self.process.poll() not in (None, 0) and not self._end_requested
 
     def make_directory(self, substitute: Callable[[str], str]) -> None:
-        """Copy its files, and run what must be run before it. Raises AgentError."""
+        """Copy its files, and run the commands that must precede it. Raises AgentError."""
         self.directory.mkdir(parents=True)
         self.output.mkdir(exist_ok=True)
         if self._shared.is_dir():
-            import shutil  # loads what unpacks archives, too
+            import shutil  # also loads archive modules
 
             shutil.copytree(self._shared, self.directory, dirs_exist_ok=True)
         self._command = [substitute(text) for text in self._specification.command]
@@ -86,7 +82,7 @@ class ProgramProcess:
             raise AgentError(self._label, f"{command[0]} ended with status {done.returncode}: {said}")
 
     def start(self, namespace: Namespace) -> None:
-        """Start it in its host. Raises AgentError where that cannot be."""
+        """Start it in its host. Raises AgentError if it cannot be started."""
         with (
             (self.output / "stdout.txt").open("wb") as output,
             (self.output / "stderr.txt").open("wb") as errors,
@@ -106,46 +102,46 @@ class ProgramProcess:
                 raise AgentError(self._label, f"its {self.end} {self.name} {what}") from error
             except OSError as error:
                 raise AgentError(self._label, f"its {self.end} {self.name} cannot be run: {error.strerror}") from error
-        tell_running(
+        note_running(
             self._raw,
             self.process.pid,
             f"{self._label}: its {self.end} on {namespace.name}, {' '.join(self._command)}",
         )
 
-    def note_ended(self) -> None:
+    def reap(self) -> None:
         if self.process is not None:
             self.process.wait()
-            tell_running(self._raw, self.process.pid, None)
+            note_running(self._raw, self.process.pid, None)
 
-    def tell_to_end(self) -> None:
+    def request_end(self) -> None:
         if self.is_running and self.process is not None:
-            self._told = True
+            self._end_requested = True
             self.process.send_signal(getattr(signal, f"SIG{self._specification.signal}"))
 
     def kill(self) -> None:
-        """At the end of the run: told, and killed where it does not listen."""
+        """End it at the end of the run: ask it to end, and kill it if it does not."""
         if not self.is_running or self.process is None:
             return
-        self.tell_to_end()
+        self.request_end()
         try:
             self.process.wait(_ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        tell_running(self._raw, self.process.pid, None)
+        note_running(self._raw, self.process.pid, None)
 
-    def ending(self) -> str:
-        """How it ended, in words, with the last lines that it wrote."""
+    def describe_end(self) -> str:
+        """Describe how it ended, with the last lines that it wrote."""
         if self.process is None:
             return f"its {self.end} {self.name} was not started"
         status = self.process.poll()
         if status is None:
-            return f"its {self.end} {self.name} runs{self.said()}"
+            return f"its {self.end} {self.name} runs{self.last_output()}"
         how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        return f"its {self.end} {self.name} {how}{self.said()}"
+        return f"its {self.end} {self.name} {how}{self.last_output()}"
 
-    def said(self) -> str:
-        """``: `` and the last lines of its standard error, or of its output."""
+    def last_output(self) -> str:
+        """``: `` and the last lines of its standard error, or else of its output."""
         for name in ("stderr.txt", "stdout.txt"):
             try:
                 text = (self.output / name).read_text(encoding="utf-8", errors="replace")
@@ -157,6 +153,6 @@ class ProgramProcess:
         return ": it said nothing"
 
     def record(self) -> ProgramRecord:
-        """For agent.json."""
+        """The program's record for agent.json."""
         status = None if self.process is None else self.process.poll()
-        return ProgramRecord(self._command, status, self._told)
+        return ProgramRecord(self._command, status, self._end_requested)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sockets of programs: which are there, found by the server's port, and what the kernel says of them."""
+"""Sockets of programs, found by the server's port, and the kernel's counters of them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from howdah.linux.netlink.diag import (
 from howdah.linux.netlink.message import Message, parse_attributes
 
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
-_ACKNOWLEDGED_AT, _RECEIVED_AT = 120, 128  # tcpi_bytes_acked and tcpi_bytes_received in struct tcp_info
+_ACKNOWLEDGED_AT, _RECEIVED_AT = 120, 128  # offsets of tcpi_bytes_acked and tcpi_bytes_received
 _UDP = "/proc/net/udp"
 _INTERFACES = "/proc/net/dev"
 
 
 @dataclass(frozen=True)
 class ProgramSocket:
-    """A TCP socket of a program as its host's kernel sees it; ``algorithm`` None where that was not told."""
+    """A program's TCP socket as its host's kernel sees it; ``algorithm`` is None if the kernel does not report it."""
 
     endpoint: Endpoint
     state: int
@@ -74,7 +74,7 @@ def _counter(info: bytes, at: int) -> int:
 
 
 def connections_of(namespace: Namespace, local_port: int) -> list[ProgramSocket]:
-    """Connections at a port of a host, the one that moved the most bytes first."""
+    """Connections at a host's port; the one that moved the most bytes comes first."""
     found = [
         item for item in tcp_sockets(namespace) if item.state != TCP_LISTEN and item.endpoint.local_port == local_port
     ]
@@ -82,28 +82,28 @@ def connections_of(namespace: Namespace, local_port: int) -> list[ProgramSocket]
 
 
 def is_listening(namespace: Namespace, protocol: str, port: int) -> bool:
-    """Whether a socket of a host waits at a port."""
+    """Whether a socket of the host listens at the port, or for UDP is bound to it."""
     if protocol == "tcp":
         return any(item.state == TCP_LISTEN and item.endpoint.local_port == port for item in tcp_sockets(namespace))
     return port in bound_udp_ports(_read(namespace, _UDP))
 
 
 def bound_udp_ports(text: str) -> set[int]:
-    """Local ports of /proc/net/udp."""
+    """Parse the local ports of /proc/net/udp."""
     return {int(line.split()[1].rpartition(":")[2], 16) for line in text.splitlines()[1:] if line.split()}
 
 
 @dataclass(frozen=True)
-class Carried:
-    """What a host's interfaces counted, without the loopback: bytes of frames, and packets."""
+class InterfaceTotals:
+    """Counters of a host's interfaces without the loopback: bytes of frames, and packets."""
 
     received_bytes: int
     received_packets: int
     sent_bytes: int
     sent_packets: int
 
-    def since(self, earlier: Carried) -> Carried:
-        return Carried(
+    def since(self, earlier: InterfaceTotals) -> InterfaceTotals:
+        return InterfaceTotals(
             self.received_bytes - earlier.received_bytes,
             self.received_packets - earlier.received_packets,
             self.sent_bytes - earlier.sent_bytes,
@@ -111,12 +111,12 @@ class Carried:
         )
 
 
-def carried(namespace: Namespace) -> Carried:
+def interface_totals(namespace: Namespace) -> InterfaceTotals:
     return parse_interfaces(_read(namespace, _INTERFACES))
 
 
-def parse_interfaces(text: str) -> Carried:
-    """The sums over /proc/net/dev."""
+def parse_interfaces(text: str) -> InterfaceTotals:
+    """Sum the counters of /proc/net/dev."""
     sums = [0, 0, 0, 0]
     for line in text.splitlines()[2:]:
         name, _, counters = line.partition(":")
@@ -125,7 +125,7 @@ def parse_interfaces(text: str) -> Carried:
         fields = [int(field) for field in counters.split()]
         for index, value in enumerate((fields[0], fields[1], fields[8], fields[9])):
             sums[index] += value
-    return Carried(*sums)
+    return InterfaceTotals(*sums)
 
 
 def _read(namespace: Namespace, path: str) -> str:

@@ -28,9 +28,9 @@ _CLOSE_WAIT = 8
 
 
 def write_all(connection: socket.socket, limit_bytes: int, receiver_closes: bool = False) -> Transferred:
-    """Send ``limit_bytes`` (0: until someone shuts the sending side down), then shut it down when all is acknowledged.
+    """Send ``limit_bytes`` (0: until someone shuts the sending side down), then shut it down once all is acknowledged.
 
-    With ``receiver_closes`` not before the other end has.
+    With ``receiver_closes``, wait for the other end to shut its side down first.
     """
     block = memoryview(bytes(WRITE_BYTES))
     sent = 0
@@ -50,26 +50,26 @@ def write_all(connection: socket.socket, limit_bytes: int, receiver_closes: bool
         connection.shutdown(socket.SHUT_WR)
         return Transferred(sent, first, last, done=True)
     except BrokenPipeError:
-        pass  # shut down by the agent: the flow's time is over
+        pass  # the agent shut it down: the flow's time is over
     except OSError as caught:
         error = os.strerror(caught.errno or 0)
     return Transferred(sent, first, now_ns(), done=error is None, error=error)
 
 
 def _send_last(connection: socket.socket, block: memoryview) -> int:
-    """As ``send``, and ask for the time stamp of the ACK of its last byte."""
+    """Send, and request a time stamp of the ACK of the last byte."""
     connection.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _STAMPS_ALONE)
     return connection.sendmsg([block], [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _TX_ACK))])
 
 
 def _wait_for_acks(connection: socket.socket) -> None:
-    """Until all that was sent is acknowledged, or somebody has shut the connection down. Raises OSError.
+    """Wait until everything sent is acknowledged or somebody has shut the connection down. Raises OSError.
 
-    A socket that has sent a FIN is no longer established, and tcp_probe reports no ACK that it gets. The time stamp
-    that ``_send_last`` asked for wakes this process at the ACK of the last byte, and at no other.
+    A socket that has sent a FIN is no longer established, and tcp_probe does not report the ACKs it receives. The time
+    stamp that ``_send_last`` requested wakes this process at the ACK of the last byte and at no other.
     """
     stamps = select.poll()
-    stamps.register(connection.fileno(), 0)  # it comes as an error of the socket
+    stamps.register(connection.fileno(), 0)  # the time stamp arrives as POLLERR
     while _unacknowledged_bytes(connection) and _is_open(connection):
         stamps.poll()
         if number := connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
@@ -91,8 +91,8 @@ def _is_open(connection: socket.socket) -> bool:
 def read_all(connection: socket.socket, limit_bytes: int = 0, receiver_closes: bool = False) -> Transferred:
     """Read until the peer's FIN; the kernel discards the data instead of copying it (MSG_TRUNC, tcp(7)).
 
-    ``last_ns`` is when ``limit_bytes`` had come, or the FIN where that is 0 or they never came. With
-    ``receiver_closes`` our side is shut down then.
+    ``last_ns`` is when ``limit_bytes`` had arrived; without a limit, or if they never arrive, when the FIN did. With
+    ``receiver_closes``, shut this side down once they have arrived.
     """
     buffer = bytearray(READ_BYTES)
     received = 0
@@ -160,7 +160,8 @@ class PythonEndpoint:
 
 
 def _child(connection: socket.socket, report: int, work: Callable[[], Transferred]) -> None:
-    """Never returns. Keeps no descriptor of the agent but the socket, the report and standard error."""
+    """Run ``work`` in the child and exit; never return. Keeps no descriptor of the agent but the socket, the report and
+    standard error."""
     try:
         syscall.die_with_parent(signal.SIGKILL)
         kept = sorted({2, connection.fileno(), report})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which programs run, for whoever sees from outside that no time passes any more."""
+"""The list of running programs, for an observer outside who sees that time has stopped."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 RUNNING = "program-running.json"  # in raw/program/
 
 
-def tell_running(directory: Path, pid: int, words: str | None) -> None:
-    """``words`` say whose program it is, None that it has ended."""
+def note_running(directory: Path, pid: int, words: str | None) -> None:
+    """Note a running program, described by ``words``; None removes it after its end."""
     path = directory / RUNNING
     running: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if words is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow between the kernel's TCP and a stack of its own, which is the receiver or the sender."""
+"""A flow between the kernel's TCP and another TCP stack, which is the receiver or the sender."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from howdah.plan.plan import Flow
 from howdah.plan.traffic import PlannedStack
 
 _PROGRAMS = Path("/howdah/in/stacks")
-_LOOK_NS = 10 * MS
+_POLL_NS = 10 * MS
 _READY_WITHIN_NS = 1 * SECOND
 
 
@@ -28,12 +28,12 @@ def stack_of(description: Flow, end: str) -> PlannedStack:
     return found
 
 
-def environment_of(description: Flow, end: str = "receiver") -> dict[str, str]:
-    """The program's environment. docs/stacks.md lists it."""
+def stack_environment(description: Flow, end: str = "receiver") -> dict[str, str]:
+    """The program's environment, as docs/stacks.md lists it."""
     stack = stack_of(description, end)
     own, peer = ("destination", "source") if end == "receiver" else ("source", "destination")
     (address, port), (peer_address, peer_port) = description.at(own), description.at(peer)
-    told = {
+    variables = {
         "STACK_NAME": stack.name,
         "STACK_ROLE": "receive" if end == "receiver" else "send",
         "STACK_INTERFACE": stack.interface,
@@ -48,11 +48,11 @@ def environment_of(description: Flow, end: str = "receiver") -> dict[str, str]:
         "STACK_PEER_PORT": str(peer_port),
         "STACK_BYTES": str(description.size_bytes or 0),
     }
-    return told if stack.algorithm is None else {**told, "STACK_ALGORITHM": stack.algorithm}
+    return variables if stack.algorithm is None else {**variables, "STACK_ALGORITHM": stack.algorithm}
 
 
 class StackEnd(ConnectedFlow):
-    """A flow one of whose ends is a program. The other one is a socket of the agent's, as of any flow."""
+    """A flow with a stack's program at one end. The other end is a socket of the agent's, as in any flow."""
 
     kind = "stack"
     end = "receiver"
@@ -79,22 +79,22 @@ class StackEnd(ConnectedFlow):
             number=flow.id,
         )
         interface.make(self.label, namespace)
-        self._program.start(namespace, _PROGRAMS / stack.name / stack.program, environment_of(flow, self.end))
-        self._program.wait_until_ready(_READY_WITHIN_NS, _LOOK_NS)
+        self._program.start(namespace, _PROGRAMS / stack.name / stack.program, stack_environment(flow, self.end))
+        self._program.wait_until_ready(_READY_WITHIN_NS, _POLL_NS)
         super().prepare()
 
     def close(self) -> None:
-        """The program's connection is reset like that of any end that is not done."""
-        finished = self._program.said.ended_ns is not None
+        """Reset the program's connection, like any end that is not done."""
+        finished = self._program.report.ended_ns is not None
         self._program.stop()
         if not finished and not self._program.ended:
-            self._loop.run_until(now_ns() + _LOOK_NS)  # in which it says how much it was
+            self._loop.run_until(now_ns() + _POLL_NS)  # time for the program to report its bytes
         super().close()
         self._program.close()
 
 
 class StackFlow(StackEnd):
-    """From the kernel's TCP to a program, which listens from before the epoch."""
+    """A flow from the kernel's TCP to a program, which listens from before the epoch."""
 
     def _make_ends(self) -> None:
         flow = self.description
@@ -109,17 +109,17 @@ class StackFlow(StackEnd):
         self._choose_algorithm(self._opening)
 
     def _states(self) -> tuple[Transferred, Transferred]:
-        """The sink's is what the program said."""
+        """The source's state and the sink's, which is what the program reported."""
         source, _ = super()._states()
-        said = self._program.said
-        done = said.ended_ns is not None
-        last_ns = said.all_ns or said.ended_ns
-        sink = Transferred(said.moved_bytes, said.connected_ns, last_ns, done, self._program.trouble())
+        report = self._program.report
+        done = report.ended_ns is not None
+        last_ns = report.all_ns or report.ended_ns
+        sink = Transferred(report.moved_bytes, report.connected_ns, last_ns, done, self._program.failure())
         return source, sink
 
 
 class StackSenderFlow(StackEnd):
-    """From a program to the kernel's TCP: it connects at ``start``, and sends until ``stop``."""
+    """A flow from a program to the kernel's TCP: the program connects at ``start`` and sends until ``stop``."""
 
     end = "sender"
 
@@ -137,19 +137,19 @@ class StackSenderFlow(StackEnd):
 
     def start(self, now: int) -> None:
         self._start_ns = now
-        self._program.tell("start")
+        self._program.send("start")
 
     def stop(self, _now: int) -> None:
         self._stopped = True
-        self._program.tell("stop")
+        self._program.send("stop")
 
     def _states(self) -> tuple[Transferred, Transferred]:
-        """The source's is what the program said."""
+        """The source's state, which is what the program reported, and the sink's."""
         _, sink = super()._states()
-        said = self._program.said
-        self._connected_ns = said.connected_ns
-        trouble = self._program.trouble()
-        if trouble and self._error is None:
-            self._error = trouble
-        done = said.ended_ns is not None
-        return Transferred(said.moved_bytes, said.connected_ns, said.ended_ns, done), sink
+        report = self._program.report
+        self._connected_ns = report.connected_ns
+        failure = self._program.failure()
+        if failure and self._error is None:
+            self._error = failure
+        done = report.ended_ns is not None
+        return Transferred(report.moved_bytes, report.connected_ns, report.ended_ns, done), sink

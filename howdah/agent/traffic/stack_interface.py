@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The TAP interface by which a stack of its own gets what a host receives for one port.
+"""The TAP interface that joins a stack to its host.
 
-The stack has the host's address. What arrives at the host for that port is routed to the TAP instead of the kernel's
-TCP, and what the stack sends leaves by the host's interface, through its queues and past its captures. All else of the
-host remains the kernel's: its name on the link, its probes of the path, its counters. Routing takes no time.
+The stack has the host's address. Packets that arrive at the host for the stack's port are routed to the TAP instead of
+the kernel's TCP. Packets from the stack leave by the host's interface, through its queues and its captures. The kernel
+keeps the rest of the host: its name on the link, its probes of the path, its counters. Routing takes no time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from howdah.agent.error import AgentError
 from howdah.linux.namespace import Namespace
 
 _FIRST_TABLE = 100
-_QUEUE_PACKETS = 10_000  # more than a stack can be behind: it reads when the kernel has nothing else to do
-_LOCAL_PRIORITY, _OWN_PRIORITY = 100, 50  # of the rule for the host's own addresses, and of ours before it
+_QUEUE_PACKETS = 10_000  # larger than a stack's backlog: it reads whenever the kernel is idle
+_LOCAL_PRIORITY, _OWN_PRIORITY = 100, 50  # of the rule for local addresses, and of the stack's rule before it
 
 
 @dataclass(frozen=True)
 class StackInterface:
-    """``name`` is the TAP, ``mac`` the address that frames to the stack carry."""
+    """A TAP interface: ``name`` is the TAP's, ``mac`` is the destination of frames to the stack."""
 
     name: str
     mac: str
@@ -32,7 +32,7 @@ class StackInterface:
     number: int
 
     def make(self, label: str, namespace: Namespace) -> None:
-        """Raises AgentError with what ip(8) says."""
+        """Make the interface and its routes. Raises AgentError with the message of ip(8)."""
         table = str(_FIRST_TABLE + self.number)
         tap, rule = self.name, ("ip", "rule")
         self._run(label, namespace, "ip", "tuntap", "add", "dev", tap, "mode", "tap")
@@ -50,7 +50,8 @@ class StackInterface:
         self._run(label, namespace, *rule, "add", "priority", str(_OWN_PRIORITY), *chosen, "lookup", table)
 
     def _settings(self) -> list[tuple[str, str]]:
-        """The host routes; the stack may have the host's address; who it asks for on the link is answered at once."""
+        """Sysctls by which the host forwards, accepts its own address from the stack, and answers the stack's ARP at
+        once."""
         own = f"conf/{self.name}"
         return [
             ("ip_forward", "1"),

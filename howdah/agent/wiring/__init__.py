@@ -14,7 +14,7 @@ Wiring = NetlinkWiring
 
 
 def make_wiring(kind: str, plan: Plan, inputs: Path, settings: Settings | None = None) -> Wiring:
-    """``netlink`` or ``mininet``; nothing is built yet."""
+    """Return the wiring, ``netlink`` or ``mininet``; it builds nothing yet. Raises AgentError for another kind."""
     if kind == "netlink":
         return NetlinkWiring(settings)
     if kind == "mininet":

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the same network with stock Mininet and the stock tools, from the same plan.
+"""Builds the same network from the same plan with stock Mininet and the stock tools.
 
-Mininet makes nodes, links, addresses, routes from the ``Topo`` class; every operation that a Topo does not express is
-run as the commands that do the same (howdah/plan/step.py). This needs Mininet, the topology's file and what writes the
-words of tc to be importable, which a guest's share/ has only where a test puts them there.
+Mininet makes nodes, links, addresses and routes from the ``Topo`` class; operations that a Topo does not express are
+run as equivalent commands (howdah/plan/step.py). This needs Mininet, the topology's file and the writers of tc commands
+to be importable, and a guest's share/ has them only if a test puts them there.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
 
-# What Mininet does by itself when it builds a Topo.
+# Operations that Mininet itself performs when it builds a Topo.
 _MININET_DOES = (Node, VethLink, Address, Up)
 _ENDS = ("node1", "node2", "port1", "port2")
 
 
 class MininetWiring(NetlinkWiring):
-    """Changes during the run go over netlink, as with the other wiring."""
+    """A network built by Mininet. Changes during the run use netlink, like the other wiring."""
 
     def __init__(self, plan: Plan, inputs: Path, settings: Settings | None = None) -> None:
         super().__init__(settings)
@@ -67,7 +67,7 @@ class MininetWiring(NetlinkWiring):
         except ImportError as error:
             raise AgentError("wiring mininet", f"Mininet is not installed here: {error}") from error
         topology = self._own_part(self._topology())
-        # Without switches there is nothing a controller could do.
+        # Without switches a controller has nothing to do.
         self._net = Mininet(topo=topology, controller=None, waitConnected=False)
         for host in self._net.hosts:
             self.namespaces[host.name] = Namespace.of_process(host.name, host.pid)
@@ -83,7 +83,7 @@ class MininetWiring(NetlinkWiring):
         return module.topos[name](**self._plan.topology_arguments)
 
     def _own_part(self, topology: Any) -> Any:
-        """Nodes and links of this machine alone, where the plan is a part for one."""
+        """Return only this machine's nodes and links if the plan is one machine's part."""
         part = self._plan.slice
         if part is None:
             return topology
@@ -101,7 +101,7 @@ class MininetWiring(NetlinkWiring):
         return own
 
     def _enter(self, node: str, interface: str) -> None:
-        """As an interface of the machine is given to a node of Mininet."""
+        """Move an interface of the machine into a Mininet node."""
         from mininet.link import Intf
 
         Intf(interface, node=self._net[node])
@@ -123,7 +123,8 @@ class MininetWiring(NetlinkWiring):
                 raise AgentError(text, f"{shlex.join(words)}: status {done.returncode}: {said}")
 
     def _distribution(self, word: str, operation: Operation) -> str:
-        """tc takes a distribution by the name of a file; the command line only says how long the table is."""
+        """Replace a netem table by the name of a file with its values. tc reads a distribution from a file; the command
+        line shows only the table's length."""
         netem = operation.discipline if isinstance(operation, Qdisc) else None
         if not isinstance(netem, Netem) or netem.distribution is None or not word.startswith("table["):
             return word
@@ -139,7 +140,7 @@ class MininetWiring(NetlinkWiring):
 
 
 def _ends(information: dict[str, Any]) -> tuple[tuple[str, str], tuple[int, int]]:
-    """Nodes and ports of a link of a ``Topo``, as they were given to addLink."""
+    """Nodes and ports of a ``Topo``'s link, in the order of the arguments of addLink."""
     one, other, *ports = (information[name] for name in _ENDS)
     return (one, other), (ports[0], ports[1])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applies a plan's operations over netlink, in order; the first one the kernel refuses ends the run."""
+"""Applies a plan's operations over netlink, in order; the first that the kernel refuses ends the run."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _SHOWN_LETTERS = 100
 
 
 def describe(step: PlanStep) -> str:
-    """An operation in one line, as error messages name it."""
+    """Describe an operation in one line for error messages."""
     arguments = " ".join(
-        f"{name}={value if isinstance(value, str) else json.dumps(_shown(value))}"
+        f"{name}={value if isinstance(value, str) else json.dumps(_shortened(value))}"
         for name, value in step.arguments().items()
     )
     return f"{step.op} {arguments}"
 
 
-def _shown(value: Any) -> Any:
-    """Without the many numbers that an option may hold, packed into a text."""
+def _shortened(value: Any) -> Any:
+    """Shorten long texts in an option's value: they hold many numbers packed into a string."""
     if not isinstance(value, dict):
         return value
     return {
@@ -43,15 +43,15 @@ def _shown(value: Any) -> Any:
 
 
 def without_ipv6(namespace: Namespace) -> None:
-    """Its router solicitations and multicast reports are packets that nobody planned. A kernel may lack it."""
+    """Disable IPv6 where the kernel has it: its router solicitations and multicast reports are in no plan."""
     for place in ("all", "default"):
         path = Path(sysctl_path(f"net.ipv6.conf.{place}.disable_ipv6"))
         if path.exists():
             namespace.write_file(str(path), "1")
 
 
-def _too_old(step: PlanStep, error: OSError) -> str:
-    """What to do where a kernel has no queue of the kind."""
+def _version_hint(step: PlanStep, error: OSError) -> str:
+    """Advice to append to the error if the kernel is too old for this kind of queue."""
     queue = step.discipline if isinstance(step, PlacedQueue) else None
     since = queue.since if isinstance(queue, HopQueue) and error.errno == errno.ENOENT else ()
     words = f": Linux has it since {'.'.join(map(str, since))}; a profile has it with kernel: debian-newest"
@@ -59,7 +59,7 @@ def _too_old(step: PlanStep, error: OSError) -> str:
 
 
 class NetlinkWiring:
-    """``namespaces`` holds the hosts made so far, by name; ``settings`` are those of the whole kernel."""
+    """A network under construction: ``namespaces`` are the hosts made so far, by name; ``settings`` are kernel-wide."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.namespaces: dict[str, Namespace] = {}
@@ -67,21 +67,21 @@ class NetlinkWiring:
         self._adoption: Adoption | None = None
 
     def apply(self, operations: list[Operation]) -> None:
-        """Raises AgentError that names the operation, its number and the kernel's own words."""
+        """Apply the operations. Raises AgentError with the operation, its number and the kernel's message."""
         for number, operation in enumerate(operations):
             self.apply_one(f"operation {number}", operation)
 
     def apply_one(self, label: str, operation: Operation) -> None:
-        with _named(label, operation):
+        with _naming_step(label, operation):
             operation.apply(self)
 
     def change(self, label: str, change: PathChange, at_ns: int) -> None:
-        """A change of path at a time of the timeline."""
-        with _named(label, change):
+        """Apply a path change of the timeline."""
+        with _naming_step(label, change):
             change.change(self, at_ns)
 
     def remove(self) -> None:
-        """Give back what was adopted and forget the hosts; the kernel takes their interfaces down with them."""
+        """Return adopted interfaces and remove the hosts; the kernel then removes their interfaces."""
         if self._adoption is not None:
             self._adoption.give_back()
         for namespace in self.namespaces.values():
@@ -95,7 +95,7 @@ class NetlinkWiring:
             without_ipv6(self.namespaces[node])
         self._adoption.prepare(interface, mac, nic_mac, tag)
         self._enter(node, interface)
-        self._adoption.entered(self.namespaces[node], interface)
+        self._adoption.note_host(self.namespaces[node], interface)
 
     def _enter(self, node: str, interface: str) -> None:
         """Move an interface of the machine into a host."""
@@ -104,13 +104,13 @@ class NetlinkWiring:
 
 
 @contextmanager
-def _named(label: str, step: PlanStep) -> Iterator[None]:
-    """Raises AgentError with the step and the kernel's words where the kernel refuses it, or with what is wrong in it:
-    a node that is not there, an address that is none."""
+def _naming_step(label: str, step: PlanStep) -> Iterator[None]:
+    """Turn errors of a step into AgentError that names it: the kernel's refusals with their message, and bad arguments
+    such as a missing node or an invalid address."""
     try:
         yield
     except OSError as error:
         text = f"{label} ({describe(step)})"
-        raise AgentError(text, (error.strerror or str(error)) + _too_old(step, error)) from error
+        raise AgentError(text, (error.strerror or str(error)) + _version_hint(step, error)) from error
     except (KeyError, TypeError, ValueError) as error:
         raise AgentError(f"{label} ({describe(step)})", f"bad arguments: {error}") from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.accelerator import AUTO, TCG, Accelerator, choose
-from howdah.build.cache import Cache, content_key, file_sha256
+from howdah.build.cache import Cache, content_key
 from howdah.build.cpio import Writer
 from howdah.build.guest_tree import GuestTree, build_tree, packages_of_plan
 from howdah.build.module_sources import extras_of
@@ -251,10 +251,5 @@ def _report(
         ),
         kernel=_kernel(built),
         guest_tree=TreeOrigin(sha256=built.tree.sha256, packages=built.tree.packages),
-        modules={
-            module.name: module.described(loaded.get(module.name)).model_copy(
-                update={"sha256": file_sha256(module.file)}
-            )
-            for module in modules
-        },
+        modules={module.name: module.described(loaded.get(module.name)) for module in modules},
     )

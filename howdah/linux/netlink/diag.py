@@ -23,11 +23,11 @@ TCP_SYN_SENT = 2
 TCP_LISTEN = 10
 _ALL_STATES = 0xFFF
 
-# Extensions: bit n-1 asks for attribute n.
+# Extensions: bit n-1 requests attribute n.
 INET_DIAG_INFO = 2
-INET_DIAG_VEGASINFO = 3  # asks for what the congestion control itself tells, whichever structure that is
+INET_DIAG_VEGASINFO = 3  # requests the congestion control's own structure, whichever it is
 INET_DIAG_CONG = 4
-INET_DIAG_BBRINFO = 16  # struct tcp_bbr_info, in an answer
+INET_DIAG_BBRINFO = 16  # struct tcp_bbr_info, in answers only
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1)
 _NO_COOKIE = struct.pack("=II", 0xFFFFFFFF, 0xFFFFFFFF)
 
@@ -38,7 +38,7 @@ INET_DIAG_MSG_BYTES = 72
 
 @planned
 class Endpoint:
-    """One end of a connection as its own host sees it."""
+    """The addresses and ports of a connection as the host at one end sees them."""
 
     local_address: str
     local_port: int
@@ -68,7 +68,7 @@ def _socket_id(endpoint: Endpoint | None) -> bytes:
 
 
 def diag_request(endpoint: Endpoint | None, extensions: int = _EXTENSIONS) -> bytes:
-    """The body that asks for one connection, or, with None, for a dump of every IPv4 TCP socket."""
+    """The body of a request for one connection, or with None for a dump of every IPv4 TCP socket."""
     family = socket.AF_INET
     if endpoint is not None and ipaddress.ip_address(endpoint.local_address).version == 6:
         family = socket.AF_INET6
@@ -76,9 +76,9 @@ def diag_request(endpoint: Endpoint | None, extensions: int = _EXTENSIONS) -> by
 
 
 def batch(endpoints: list[Endpoint]) -> bytes:
-    """One datagram that asks for each of these connections; the kernel answers each in a datagram of its own.
+    """One datagram with a request for each connection; the kernel answers each in a datagram of its own.
 
-    The sequence number of an answer is the position in the list; a connection that is gone is answered by ENOENT.
+    The sequence number of an answer is the position in the list; the answer for a closed connection is ENOENT.
     """
     return b"".join(
         build(SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, number, diag_request(endpoint))
@@ -101,12 +101,12 @@ def open_diag() -> NetlinkSocket:
 
 
 def sockets(netlink: NetlinkSocket) -> list[SocketState]:
-    """Every IPv4 TCP socket of the socket's namespace."""
+    """Return every IPv4 TCP socket of the netlink socket's namespace."""
     return [parse_socket(message) for message in netlink.dump(SOCK_DIAG_BY_FAMILY, diag_request(None))]
 
 
 def congestion_controls(netlink: NetlinkSocket) -> list[str]:
-    """The congestion control of every IPv4 TCP socket of the netlink socket's namespace that has one."""
+    """Return the congestion control of each IPv4 TCP socket in the netlink socket's namespace that has one."""
     answers = netlink.dump(SOCK_DIAG_BY_FAMILY, diag_request(None, 1 << (INET_DIAG_CONG - 1)))
     names = (parse_attributes(message.payload[INET_DIAG_MSG_BYTES:]).get(INET_DIAG_CONG) for message in answers)
     return [name.rstrip(b"\0").decode() for name in names if name]

@@ -12,7 +12,7 @@ import struct
 _SIOCETHTOOL = 0x8946
 _IFREQ = struct.Struct("=16sQ16x")
 
-# Feature name of ``ethtool -K``: its commands to read and to write.
+# By feature name of ``ethtool -K``: the commands to read and to write it.
 FEATURES: dict[str, tuple[int, int]] = {
     "rx-checksumming": (0x14, 0x15),
     "tx-checksumming": (0x16, 0x17),
@@ -20,7 +20,7 @@ FEATURES: dict[str, tuple[int, int]] = {
     "tso": (0x1E, 0x1F),
     "gso": (0x23, 0x24),
     "gro": (0x2B, 0x2C),
-    "lro": (0x25, 0x26),  # one bit of a word of flags, unlike the others
+    "lro": (0x25, 0x26),  # unlike the others, one bit of a flags word
 }
 _FLAG_LRO = 1 << 15
 _ALIASES = {
@@ -54,7 +54,7 @@ def _get(inside: socket.socket, interface: str, name: str) -> bool:
 
 
 def set_offload(inside: socket.socket, interface: str, feature: str, enabled: bool) -> None:
-    """``inside`` is any socket opened in the interface's namespace. Raises OSError when the driver refuses."""
+    """Switch an offload; ``inside`` is any socket of the namespace. Raises OSError if the driver refuses."""
     name = _name(feature)
     if _get(inside, interface, name) == enabled:
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters of what leaves an interface (RTM_NEWTFILTER): IPv4 packets with a DSCP belong to a virtual queue of GRED.
+"""Egress filters (RTM_NEWTFILTER) that assign IPv4 packets with a DSCP to a virtual queue of GRED.
 
-The filter hangs on the egress hook of clsact and is one of u32's (include/uapi/linux/pkt_cls.h): what it matches gets
-the number of the queue as its tc_index, which GRED looks at.
+The filter is a u32 filter on the egress hook of clsact (include/uapi/linux/pkt_cls.h). It sets a matching packet's
+tc_index to the number of the queue, which GRED reads.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _TCMSG = struct.Struct("=BxxxiIII")
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 _U32_CLASSID, _U32_SEL = 1, 5
 _CLSACT_EGRESS = 0xFFFFFFF3
-MARKS_PRIORITY = 2  # after a policer, which lets what it does not drop go on to further filters
-_INFO = MARKS_PRIORITY << 16 | socket.htons(0x0800)  # of IPv4 packets alone
-_SELECTOR = struct.Struct("=BBBxHHhhI")  # struct tc_u32_sel: flags, shift, keys, and offsets that are not used
+MARKS_PRIORITY = 2  # after the policer, which passes packets that it does not drop to later filters
+_INFO = MARKS_PRIORITY << 16 | socket.htons(0x0800)  # ETH_P_IP
+_SELECTOR = struct.Struct("=BBBxHHhhI")  # struct tc_u32_sel: flags, shift, keys, unused offsets
 _KEY = struct.Struct(">IIii")  # struct tc_u32_key: mask and value in network order, at the first word of the header
 _TERMINAL = 1
-_DSCP_SHIFT = 18  # of the six bits in the header's first word
+_DSCP_SHIFT = 18  # position of the six bits in the header's first word
 _DSCP_MASK = 0x3F << _DSCP_SHIFT
 
 
@@ -53,7 +53,7 @@ def add_filter(netlink: NetlinkSocket, index: int, dscp: int, queue: int) -> Non
 
 
 def filters(netlink: NetlinkSocket, index: int) -> list[tuple[int, int]]:
-    """DSCP and queue of each filter of an interface that has clsact, by what the kernel says of its filters."""
+    """Read DSCP and queue of each filter of an interface that has clsact."""
     found = []
     for message in netlink.dump(RTM_GETTFILTER, _TCMSG.pack(0, index, 0, _CLSACT_EGRESS, 0)):
         if message.kind != RTM_NEWTFILTER:
@@ -61,7 +61,7 @@ def filters(netlink: NetlinkSocket, index: int) -> list[tuple[int, int]]:
         options = parse_attributes(parse_attributes(message.payload[_TCMSG.size :]).get(_TCA_OPTIONS, b""))
         selector, number = options.get(_U32_SEL, b""), options.get(_U32_CLASSID)
         if len(selector) < _SELECTOR.size + _KEY.size or number is None:
-            continue  # the table that holds the filters
+            continue  # this entry is the filters' hash table
         _mask, value, _at, _more = _KEY.unpack_from(selector, _SELECTOR.size)
         found.append((value >> _DSCP_SHIFT, int.from_bytes(number, "little")))
     return found

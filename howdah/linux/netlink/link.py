@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Network interfaces: veth pairs across namespaces, state, MTU, GSO limits, counters (RTM_*LINK); their addresses
-(RTM_NEWADDR); and permanent neighbours, so that no address resolution happens during a run (RTM_NEWNEIGH)."""
+(RTM_NEWADDR); and permanent neighbours, so that a run has no address resolution (RTM_NEWNEIGH)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _STATISTICS_FIELDS = (
 
 @planned
 class LinkState:
-    """What an RTM_NEWLINK answer says of an interface; ``running``: it has a carrier and its qdisc works.
+    """An interface according to an RTM_NEWLINK answer; ``running``: it has a carrier and its qdisc works.
 
     ``statistics`` holds the first fields of struct rtnl_link_stats64.
     """
@@ -87,7 +87,7 @@ class LinkState:
     mac: str
     statistics: dict[str, int]
     queue_packets: int = 0  # txqueuelen
-    permanent_mac: str = ""  # of a NIC; empty where the kernel names none
+    permanent_mac: str = ""  # of a NIC; empty if the kernel reports none
 
 
 def interface_header(index: int = 0, flags: int = 0, change: int = 0) -> bytes:
@@ -104,7 +104,7 @@ def mac_bytes(mac: str) -> bytes:
 def veth_request(
     interface: str, mac: str | None, peer_interface: str, peer_mac: str | None, peer_namespace: int
 ) -> bytes:
-    """A pair of which one end stays where the socket is and the other starts in ``peer_namespace`` (a descriptor)."""
+    """A request for a veth pair: one end in the socket's namespace, the peer in ``peer_namespace`` (a descriptor)."""
     peer = interface_header() + text(IFLA_IFNAME, peer_interface)
     if peer_mac:
         peer += attribute(_IFLA_ADDRESS, mac_bytes(peer_mac))
@@ -140,7 +140,7 @@ def set_down(netlink: NetlinkSocket, index: int) -> None:
 
 
 def set_name(netlink: NetlinkSocket, index: int, name: str) -> None:
-    """The interface must be down."""
+    """Rename an interface, which must be down."""
     netlink.request(RTM_NEWLINK, interface_header(index) + text(IFLA_IFNAME, name))
 
 
@@ -149,12 +149,12 @@ def set_mac(netlink: NetlinkSocket, index: int, mac: str) -> None:
 
 
 def move(netlink: NetlinkSocket, index: int, namespace: int, name: str) -> None:
-    """Into another namespace (a descriptor), under a name that is free there."""
+    """Move an interface to another namespace (a descriptor), under a name that is free there."""
     netlink.request(RTM_NEWLINK, interface_header(index) + u32(_IFLA_NET_NS_FD, namespace) + text(IFLA_IFNAME, name))
 
 
 def create_vlan(netlink: NetlinkSocket, parent: int, tag: int, interface: str) -> None:
-    """Frames of a NIC with one 802.1Q tag, as an interface of their own."""
+    """Create an interface for a NIC's frames with one 802.1Q tag."""
     information = nested(
         _IFLA_LINKINFO,
         text(_IFLA_INFO_KIND, "vlan"),
@@ -177,7 +177,7 @@ def set_gso_max_segs(netlink: NetlinkSocket, index: int, gso_max_segs: int) -> N
 
 
 def set_queue_length(netlink: NetlinkSocket, index: int, packets: int) -> None:
-    """``txqueuelen``."""
+    """Set ``txqueuelen``."""
     netlink.request(RTM_NEWLINK, interface_header(index) + u32(_IFLA_TXQLEN, packets))
 
 
@@ -212,13 +212,13 @@ def links(netlink: NetlinkSocket) -> list[LinkState]:
 
 
 def index_of(netlink: NetlinkSocket, interface: str) -> int:
-    """The interface's index. Raises NetlinkError (ENODEV) when no interface has this name."""
+    """Return the interface's index. Raises NetlinkError (ENODEV) if no interface has this name."""
     answers = netlink.request(RTM_GETLINK, interface_header() + text(IFLA_IFNAME, interface))
     return parse_link(answers[0]).index
 
 
 def address_request(index: int, address: str) -> bytes:
-    """``address`` reads ``10.1.0.1/24``. The broadcast address is the network's last one."""
+    """A request to add an address like ``10.1.0.1/24``. The broadcast address is the network's last one."""
     value = ipaddress.ip_interface(address)
     family = socket.AF_INET if value.version == 4 else socket.AF_INET6
     has_broadcast = value.version == 4 and value.network.prefixlen < 31

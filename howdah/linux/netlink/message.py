@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Netlink messages and attributes (RFC 3549, include/uapi/linux/netlink.h): building, parsing, asking."""
+"""Netlink messages and attributes (RFC 3549, include/uapi/linux/netlink.h): building, parsing, and requests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NetlinkError(OSError):
 
 @dataclass(frozen=True)
 class Message:
-    """One received message. ``raw`` is the whole message with its header and without padding."""
+    """A received message. ``raw`` is the whole message with its header and without padding."""
 
     kind: int
     flags: int
@@ -86,7 +86,7 @@ def s64(kind: int, value: int) -> bytes:
 
 
 def parse_attributes(data: bytes | memoryview) -> dict[int, bytes]:
-    """Attribute type to payload; of a repeated type the last one stays. Flag bits of the type are removed."""
+    """Return each attribute's payload by its type, without flag bits; of a repeated type the last one counts."""
     found: dict[int, bytes] = {}
     offset = 0
     while offset + _ATTRIBUTE.size <= len(data):
@@ -104,7 +104,7 @@ def build(kind: int, flags: int, sequence: int, payload: bytes) -> bytes:
 
 
 def split(data: bytes) -> Iterator[Message]:
-    """The messages of one datagram, in order."""
+    """Yield the messages of one datagram, in order."""
     offset = 0
     while offset + HEADER.size <= len(data):
         length, kind, flags, sequence, _port = HEADER.unpack_from(data, offset)
@@ -116,7 +116,7 @@ def split(data: bytes) -> Iterator[Message]:
 
 
 def parse_error(message: Message) -> NetlinkError | None:
-    """The error an NLMSG_ERROR (or a failed NLMSG_DONE) carries, or None for a plain acknowledgement."""
+    """Return the error in an NLMSG_ERROR (or a failed NLMSG_DONE), or None for a plain acknowledgement."""
     (code,) = struct.unpack_from("=i", message.payload)
     if code == 0:
         return None
@@ -132,7 +132,7 @@ def parse_error(message: Message) -> NetlinkError | None:
 
 
 class NetlinkSocket:
-    """Requests and answers over one netlink socket, which stays in the namespace it was opened in."""
+    """Requests and answers over one netlink socket, which stays in the namespace where it was opened."""
 
     def __init__(self, protocol: int = NETLINK_ROUTE) -> None:
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
@@ -145,9 +145,9 @@ class NetlinkSocket:
         self.socket.close()
 
     def request(self, kind: int, payload: bytes, flags: int = 0) -> list[Message]:
-        """Send one request and return what the kernel answered before its acknowledgement.
+        """Send one request and return the kernel's answers before its acknowledgement.
 
-        Raises NetlinkError when it refuses.
+        Raises NetlinkError if the kernel refuses.
         """
         self._sequence += 1
         wanted = self._sequence
@@ -155,7 +155,7 @@ class NetlinkSocket:
         return self._answers(wanted, done=NLMSG_ERROR)
 
     def dump(self, kind: int, payload: bytes) -> list[Message]:
-        """All objects of a kind."""
+        """Return all objects of a kind."""
         self._sequence += 1
         wanted = self._sequence
         self.socket.send(build(kind, NLM_F_REQUEST | NLM_F_DUMP, wanted, payload))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's policer (net/sched/act_police.c): a bucket of tokens that drops what exceeds it and delays nothing.
+"""The kernel's policer (net/sched/act_police.c): a token bucket that drops excess packets and delays nothing.
 
 It is the action of a matchall filter on the egress hook of clsact (sch_handle_egress of net/core/dev.c). Each packet
-that leaves the interface passes it once, before the interface's queue. A frame counts with its Ethernet header.
-Layouts are those of include/uapi/linux/pkt_cls.h.
+that leaves the interface passes it once, before the interface's queue. A frame counts with its Ethernet header. Layouts
+are those of include/uapi/linux/pkt_cls.h.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from howdah.linux.netlink.message import (
 RTM_NEWTFILTER = 44
 RTM_GETTFILTER = 46
 
-# The priority of the filter: before those that tell a queue which packets are marked.
+# The filter's priority: before the filters that select marked packets for a queue.
 PRIORITY = 1
-LARGEST_PACKET_BYTES = 1 << 20  # larger ones would be dropped whatever the bucket holds; the kernel makes none
+LARGEST_PACKET_BYTES = 1 << 20  # larger packets would always be dropped; the kernel makes none
 
 _TCMSG = struct.Struct("=BxxxiIII")
 _CLSACT_EGRESS = 0xFFFFFFF3
@@ -41,8 +41,8 @@ _ACT_KIND, _ACT_OPTIONS = 1, 2
 _POLICE_TBF, _POLICE_RATE, _POLICE_RESULT, _POLICE_RATE64 = 1, 2, 5, 8
 # struct tc_police: index, action, limit, burst (in ticks), mtu; then two struct tc_ratespec, references, capabilities.
 _POLICE = struct.Struct("=IiIII12s12siiI")
-_TABLE_BYTES = 1024  # which the kernel asks for and has not read since Linux 3.8
-_SHOT, _CONTINUE = 2, U32_MAX  # TC_ACT_SHOT, TC_ACT_UNSPEC: what fits goes on to further filters
+_TABLE_BYTES = 1024  # required by the kernel, but not read since Linux 3.8
+_SHOT, _CONTINUE = 2, U32_MAX  # TC_ACT_SHOT, TC_ACT_UNSPEC: conforming packets pass to later filters
 
 
 def police_request(index: int, rate_bits_per_second: int, burst_bytes: int) -> bytes:
@@ -60,12 +60,13 @@ def police_request(index: int, rate_bits_per_second: int, burst_bytes: int) -> b
 
 
 def add_policer(netlink: NetlinkSocket, index: int, rate_bits_per_second: int, burst_bytes: int) -> None:
-    """On an interface that has clsact."""
+    """Add a policer to an interface that has clsact."""
     netlink.request(RTM_NEWTFILTER, police_request(index, rate_bits_per_second, burst_bytes), NLM_F_CREATE | NLM_F_EXCL)
 
 
 def parse_policer(payload: bytes) -> tuple[int, int] | None:
-    """Bits a second and bytes at once that an RTM_NEWTFILTER answer says of its policer; None of another filter."""
+    """Return rate (bits per second) and burst (bytes) of the policer in an RTM_NEWTFILTER answer; None for another
+    filter."""
     outer = parse_attributes(payload[_TCMSG.size :])
     options = parse_attributes(outer.get(_TCA_OPTIONS, b""))
     actions = parse_attributes(options.get(_MATCHALL_ACT, b"")) if outer.get(_TCA_KIND) == b"matchall\0" else {}
@@ -83,7 +84,7 @@ def parse_policer(payload: bytes) -> tuple[int, int] | None:
 
 
 def policers(netlink: NetlinkSocket, index: int) -> list[tuple[int, int]]:
-    """The same of each policer of an interface that has clsact, as the kernel says them."""
+    """Read rate and burst of each policer of an interface that has clsact."""
     answers = netlink.dump(RTM_GETTFILTER, _TCMSG.pack(0, index, 0, _CLSACT_EGRESS, 0))
     found = (parse_policer(message.payload) for message in answers if message.kind == RTM_NEWTFILTER)
     return [each for each in found if each is not None]

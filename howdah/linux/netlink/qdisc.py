@@ -46,7 +46,7 @@ TCMSG = struct.Struct("=BxxxiIII")  # family, interface index, handle, parent, i
 
 @planned
 class QdiscState:
-    """What an RTM_NEWQDISC answer says; counters as in gnet_stats_basic and gnet_stats_queue."""
+    """A qdisc according to an RTM_NEWQDISC answer; counters as in gnet_stats_basic and gnet_stats_queue."""
 
     index: int
     handle: str
@@ -59,13 +59,13 @@ class QdiscState:
     backlog_bytes: int
     backlog_packets: int
     marked: int = 0  # packets that an active queue marked instead of dropping
-    causes: dict[str, int] = field(default_factory=dict)  # of the drops, where the kind tells them
-    limits: dict[str, int] = field(default_factory=dict)  # of the queue of a host
-    settings: dict[str, int | str] = field(default_factory=dict)  # of the queue of a hop that tc may not know
+    causes: dict[str, int] = field(default_factory=dict)  # drops by cause, if the kind reports them
+    limits: dict[str, int] = field(default_factory=dict)  # of a host's queue
+    settings: dict[str, int | str] = field(default_factory=dict)  # of a hop's queue of a kind that tc may not know
 
 
 def parse_handle(value: str) -> int:
-    """``root``, ``ingress``, ``1:`` or ``1:10`` (hexadecimal, as everywhere in tc) as a number."""
+    """Convert ``root``, ``ingress``, ``1:`` or ``1:10`` (hexadecimal, as everywhere in tc) to a number."""
     if value == "root":
         return _TC_H_ROOT
     if value == "ingress":
@@ -95,19 +95,19 @@ def qdisc_request(index: int, parent: str, handle: str, discipline: Discipline) 
 
 
 def class_request(index: int, parent: str, classid: str, kind: str, of_class: Discipline) -> bytes:
-    """Of a class of a discipline of that kind."""
+    """A request for a class of a discipline of that kind."""
     return header(index, classid, parent) + text(TCA_KIND, kind) + nested(_TCA_OPTIONS, of_class.encode())
 
 
 def add_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, discipline: Discipline) -> None:
-    """Install a qdisc where none of this project's is; the interface's default one is replaced."""
+    """Install a qdisc where the interface still has its default one, which is replaced."""
     netlink.request(RTM_NEWQDISC, qdisc_request(index, parent, handle, discipline), NLM_F_CREATE | NLM_F_EXCL)
     for encoded in discipline.further():
         ask_qdisc(netlink, index, parent, handle, discipline.kind, encoded)
 
 
 def ask_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, kind: str, encoded: bytes) -> None:
-    """A change in place with options that are encoded already."""
+    """Change a qdisc in place with options that are already encoded."""
     netlink.request(
         RTM_NEWQDISC, header(index, handle, parent) + text(TCA_KIND, kind) + attribute(_TCA_OPTIONS, encoded)
     )
@@ -119,7 +119,7 @@ def change_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, d
 
 
 def replace_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, discipline: Discipline) -> None:
-    """Put a new qdisc where another is, which goes with all that it holds (``tc qdisc replace``)."""
+    """Replace a qdisc by a new one; the packets in the old one are lost (``tc qdisc replace``)."""
     netlink.request(RTM_NEWQDISC, qdisc_request(index, parent, handle, discipline), NLM_F_CREATE | NLM_F_REPLACE)
 
 

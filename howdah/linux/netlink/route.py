@@ -45,7 +45,7 @@ def route_request(
     via: str | None,
     metrics: dict[int, int],
 ) -> bytes:
-    """``destination`` is ``default`` or a prefix; ``metrics`` maps RTAX_* to values. Protocol ``boot``, as by ip."""
+    """A request for a route with protocol ``boot``, like ip's; arguments have the form of ``RouteState``'s fields."""
     gateway = ipaddress.ip_address(via) if via else None
     network = None if destination == "default" else ipaddress.ip_network(destination)
     version = network.version if network else gateway.version if gateway else 4
@@ -72,7 +72,7 @@ def add_route(
 
 @planned
 class RouteState:
-    """A unicast route of the main table: ``default`` or a prefix, and ``metrics`` of RTAX_* to values."""
+    """A unicast route of the main table; ``destination`` is ``default`` or a prefix, ``metrics`` are by RTAX_*."""
 
     destination: str
     via: str | None
@@ -81,7 +81,7 @@ class RouteState:
 
 
 def parse_route(message: Message) -> RouteState | None:
-    """None for what is not a unicast route of the main table, and for one the kernel made itself."""
+    """Return the route; None if it is not a unicast route of the main table, or if the kernel made it itself."""
     family, length, _source, _tos, table, protocol, _scope, kind, _flags = _HEADER.unpack_from(message.payload)
     found = parse_attributes(message.payload[_HEADER.size :])
     if _RTA_TABLE in found:
@@ -103,6 +103,6 @@ def parse_route(message: Message) -> RouteState | None:
 
 
 def routes(netlink: NetlinkSocket) -> list[RouteState]:
-    """Those that somebody set, of both families; the kernel's own, of its addresses, are left out."""
+    """Read the routes of both families that somebody set, without those that the kernel makes for its addresses."""
     answers = netlink.dump(RTM_GETROUTE, _HEADER.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0))
     return [route for message in answers if (route := parse_route(message)) is not None]

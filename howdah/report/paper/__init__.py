@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures for papers: a column wide, in print, the same bytes each time."""
+"""Figures for papers: a column wide, for print, reproducible to the byte."""
 
-from howdah.report.paper.beside import caption_of, data_of, shows
+from howdah.report.paper.caption import caption_of, data_of, description_of
 from howdah.report.paper.choice import Choice, check_choice
 from howdah.report.paper.figures import NAMES, available, draw, needs_records
 from howdah.report.paper.sheet import FORMATS, FigureSheet, parse_length_inches
@@ -15,8 +15,8 @@ __all__ = [
     "caption_of",
     "check_choice",
     "data_of",
+    "description_of",
     "draw",
     "needs_records",
     "parse_length_inches",
-    "shows",
 ]

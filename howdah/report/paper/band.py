@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The band behind a line of a paper's figure: all repetitions, from the least to the largest."""
+"""The band behind a line of a paper figure: the range of all repetitions, from least to greatest."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CELLS = 600  # across the sheet: a column of a paper has no more dots that are 
 _INK = 0.22  # of a band's colour, so that lines and other bands are seen through it
 
 
-def bands_of(lines: list[PaperLine], points: Points, until_s: float) -> list[tuple[PaperLine, Band]]:
+def bands_of(lines: list[PaperLine], points: Points, end_s: float) -> list[tuple[PaperLine, Band]]:
     """The lines whose repetitions differ, with their bands from the flow's start to ``until_s``."""
     found = []
     for line in lines:
-        envelope = Envelope(np.linspace(0.0, until_s, _CELLS + 1))
-        for run in line.alike if len(line.alike) > 1 else ():
+        envelope = Envelope(np.linspace(0.0, end_s, _CELLS + 1))
+        for run in line.repetitions if len(line.repetitions) > 1 else ():
             assert run.plan is not None
             flow = next((each for each in run.plan.flows if each.id == line.flow.id), None)
             curve = points(run, flow, flow_start_ns(run, flow) / 1e9) if flow else None
@@ -37,7 +37,7 @@ def bands_of(lines: list[PaperLine], points: Points, until_s: float) -> list[tup
 
 
 def draw_bands(axes: Axes, bands: list[tuple[PaperLine, Band]]) -> None:
-    """The bands, below all lines."""
+    """Draw the bands below all lines."""
     for line, band in bands:
         low, high = (np.append(side, side[-1]) for side in (band.low, band.high))
         axes.fill_between(
@@ -52,7 +52,7 @@ def draw_bands(axes: Axes, bands: list[tuple[PaperLine, Band]]) -> None:
 
 
 def band_legend(bands: list[tuple[PaperLine, Band]]) -> tuple[list[Patch], list[str]]:
-    """One entry of the legend for all bands, in grey; none where there is no band."""
+    """One grey legend entry for all bands; empty if there is no band."""
     from matplotlib.patches import Patch
 
     if not bands:

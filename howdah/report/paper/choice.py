@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of the experiments a figure is drawn of."""
+"""The choice of what a figure is drawn from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from howdah.record.result import Experiment, Run, without_controls
 
 @dataclass(frozen=True)
 class Choice:
-    """What of the experiments is drawn. None stands for: the first flow, the first repetition, all that fits."""
+    """What to draw. Defaults: all algorithms and points, the first flow, the first repetition, the start-up, and the
+    first main measure."""
 
     algorithms: tuple[str, ...] = ()
     point: str | None = None
@@ -23,7 +24,7 @@ class Choice:
 
 
 def check_choice(experiments: list[Experiment], choice: Choice) -> None:
-    """Raises UsageError for a choice that no run fits, whatever is drawn."""
+    """Raise UsageError if no run fits the choice, whatever the figure."""
     runs = [run for experiment in without_controls(experiments) for run in experiment.runs if run.plan]
     if not runs:
         return
@@ -44,7 +45,8 @@ def check_choice(experiments: list[Experiment], choice: Choice) -> None:
 
 
 def chosen_runs(experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Run]:
-    """The runs that are chosen and have something to draw from: tables, or measures alone."""
+    """The chosen runs that have something to draw: tables if ``with_data``, else at least measures. Raises HowdahError
+    if there are none."""
     every = [run for experiment in experiments for run in experiment.runs if run.plan]
     runs = [run for run in every if run.data_kept or not with_data]
     if choice.algorithms:
@@ -57,9 +59,10 @@ def chosen_runs(experiments: list[Experiment], choice: Choice, *, with_data: boo
 
 
 def at_point(runs: list[Run], text: str) -> list[Run]:
-    """Those at the points with that value, as profiles or names of runs spell it, else those whose point has the text.
+    """The runs at the points with that value, as profiles or run names spell it, else those whose point contains the
+    text.
 
-    Raises UsageError.
+    Raises UsageError if there are none.
     """
     words = f"-{slug_of({'': text})}-"
     found = [run for run in runs if words in f"-{slug_of({'': run.point})}-"] if words != "-none-" else []

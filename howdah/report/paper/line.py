@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One line of a paper's figure: whose it is, its points as the tables have them, and how it differs without colour."""
+"""One line of a paper figure: its origin, its points as in the tables, and its look without colour."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _MOST_POINTS = 2400  # of a line: more than a column has dots, fewer than would 
 
 @dataclass(frozen=True)
 class PaperLine:
-    """``x`` in seconds since the flow's start, ``y`` in the unit of the figure.
+    """``x`` is in seconds since the flow's start, ``y`` in the unit of the figure.
 
-    ``alike`` are the runs that count of the same variant and sweep point, this one among them if it counts.
+    ``alike`` are the counting runs of the same variant and sweep point, this one included if it counts.
     """
 
     label: str
@@ -48,7 +48,7 @@ class PaperLine:
     x: Float64
     y: Float64
     exit: WindowExit | None = None
-    alike: tuple[Run, ...] = ()
+    repetitions: tuple[Run, ...] = ()
 
     @property
     def dash(self) -> Any:
@@ -59,18 +59,18 @@ class PaperLine:
         return MARKS[self.number % len(MARKS)]
 
 
-def shown_part(x: Float64, y: Float64, until_s: float | None) -> tuple[Float64, Float64]:
-    """The points from the start to ``until_s`` and the first one behind it."""
+def shown_part(x: Float64, y: Float64, end_s: float | None) -> tuple[Float64, Float64]:
+    """The points from the start to ``until_s`` and the first one after it."""
     keep = x >= 0
-    if until_s is not None:
-        end = int(np.searchsorted(x, until_s, side="right")) + 1
+    if end_s is not None:
+        end = int(np.searchsorted(x, end_s, side="right")) + 1
         keep &= np.arange(len(x)) < end
     keep &= ~np.isnan(y)
     return x[keep], y[keep]
 
 
 def thinned(x: Float64, y: Float64) -> tuple[Float64, Float64]:
-    """As many points as a printer can distinguish, where there are more: each one is a point of the table."""
+    """At most about as many points as print can resolve, each one a point of the table."""
     if len(y) <= _MOST_POINTS:
         return x, y
     kept = extremes(y, _MOST_POINTS)
@@ -78,7 +78,7 @@ def thinned(x: Float64, y: Float64) -> tuple[Float64, Float64]:
 
 
 def span_decades(lines: list[PaperLine]) -> bool:
-    """Whether windows are so different that the smaller ones would lie on the floor of an axis from zero."""
+    """Whether the peaks differ so much that the smaller lines would lie on the floor of a linear axis."""
     peaks = [float(np.max(line.y)) for line in lines if len(line.y) and np.max(line.y) > 0]
     return len(peaks) > 1 and max(peaks) >= DECADE * min(peaks)
 
@@ -88,9 +88,9 @@ _WITHOUT_EXIT_RTTS = 12
 _BESIDE_EXITS_RTTS = 6  # of its own, of a line without an exit beside others that have one
 
 
-def until_s(lines: list[PaperLine], *, whole: bool) -> float | None:
-    """The end of the start-up of all lines together: a little behind the last exit, and not before the first round
-    trips of a line without one. Of whole runs the end of what there is to show, None for the last record."""
+def end_s(lines: list[PaperLine], *, whole: bool) -> float | None:
+    """The end of the start-up of all lines: a little after the last exit, and not before the first round trips of a
+    line without one. For whole runs the end of the shown part; None means the last record."""
     if whole:
         if any(line.run.plan and shown_us(line.run) == line.run.plan.duration_us for line in lines):
             return None
@@ -103,7 +103,7 @@ def until_s(lines: list[PaperLine], *, whole: bool) -> float | None:
     return _WITHOUT_EXIT_RTTS * rtt_s
 
 
-def last_s(lines: list[PaperLine], *, whole: bool) -> float:
-    """Where the axis ends."""
-    until = until_s(lines, whole=whole)
+def axis_end_s(lines: list[PaperLine], *, whole: bool) -> float:
+    """The end of the axis."""
+    until = end_s(lines, whole=whole)
     return until if until is not None else max(float(line.x[-1]) for line in lines if len(line.x))

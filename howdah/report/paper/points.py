@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The points of figures over time, as the tables have them: seconds since a time, and values."""
+"""The points of figures over time, as in the tables: seconds since a given time, and values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from howdah.report.source import TableSource
 
 
 def records(run: Run, flow: Flow, name: str, factor: float, start_s: float) -> tuple[Float64, Float64] | None:
-    """A column of tcp_probe; of tcp_info without that table."""
+    """A column of tcp_probe, or of tcp_info if there is no such table."""
     for table_name in ("tcp_probe", "tcp_info"):
         table = run.table(table_name)
         if table is None or name not in table.column_names:
@@ -51,6 +51,6 @@ def queue(run: Run, _flow: Flow, start_s: float) -> tuple[Float64, Float64] | No
 
 
 def goodput(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
-    """What the report draws: the mean over one round trip."""
+    """The report's goodput curve: the mean over one round trip."""
     curve = TableSource().curves(run).get("goodput", {}).get(str(flow.id))
     return None if curve is None else (curve.time_ms / 1e3 - start_s, curve.value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of figures in docs/figures.md, made from what ``howdah figure`` draws; ``--check`` says whether it is so.
+"""Generates the list of figures in docs/figures.md from what ``howdah figure`` draws; ``--check`` only verifies it.
 
 ``python -m howdah.report.paper.reference [--check] [docs]``
 """
@@ -10,7 +10,7 @@ import sys
 
 from howdah.generated import between, docs_of, keep_current
 from howdah.report.paper.figures import NAMES
-from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
+from howdah.report.paper.panels import DRAWN_KINDS, PREFIX
 
 PAGE_NAME = "figures.md"
 BEGIN = "<!-- Made by `make references` from howdah/report/paper: do not edit below. -->"
@@ -18,7 +18,7 @@ END = "<!-- Made by `make references`: end. -->"
 
 
 def figure_list() -> str:
-    """As a Markdown table."""
+    """The list as a Markdown table."""
     rows = [f"| `{name}` | {words} |" for name, words in NAMES.items()]
     kinds = "<br>".join(f"{words} (`kind: {kind}`)" for kind, words in DRAWN_KINDS.items())
     rows.append(f"| `{PREFIX}ID` | {kinds} |")
@@ -26,7 +26,7 @@ def figure_list() -> str:
 
 
 def page(text: str) -> str:
-    """The page with the list as it is now. Raises HowdahError where it has no marks."""
+    """The page with the current list. Raises HowdahError if the page has no markers for it."""
     return between(text, BEGIN, END, figure_list(), PAGE_NAME)
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sheet a figure is printed on: its size as given, its style, how names fit it, and a file whose bytes depend on
-nothing else.
+"""The sheet that a figure is printed on: its exact size, its style, line breaks in names, and reproducible files.
 
-matplotlib is loaded when a sheet is made, so that no other command pays for it.
+matplotlib is loaded only when a sheet is made, so that other commands do not pay for it.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "howdah",
     "savefig.dpi": _DOTS_PER_INCH,
 }
-LIMIT: dict[str, Any] = {"color": "#808080", "linewidth": 0.6, "linestyle": (0, (4, 2)), "zorder": 0}
+LIMIT_STYLE: dict[str, Any] = {"color": "#808080", "linewidth": 0.6, "linestyle": (0, (4, 2)), "zorder": 0}
 # Dates and versions of programs would make two files of the same figure differ.
 _WITHOUT: dict[str, dict[str, str | None]] = {
     "pdf": {"CreationDate": None, "Producer": None},
@@ -75,9 +74,9 @@ _WITHOUT: dict[str, dict[str, str | None]] = {
 
 
 def parse_length_inches(text: str) -> float:
-    """``3.4in``, ``86mm``, ``8.6 cm``, ``245pt`` (TeX's points) or ``252bp`` in inches.
+    """Convert ``3.4in``, ``86mm``, ``8.6 cm``, ``245pt`` (TeX points) or ``252bp`` to inches.
 
-    Raises HowdahError for anything else, and for what no page holds.
+    Raises UsageError for anything else, and for a width that no page has.
     """
     match = _LENGTH.fullmatch(text)
     if match is None:
@@ -91,8 +90,8 @@ def parse_length_inches(text: str) -> float:
     return inches
 
 
-def drawing() -> Any:
-    """matplotlib. Raises HowdahError where it is not installed: nothing else needs it, so it is an extra."""
+def require_matplotlib() -> Any:
+    """Import matplotlib, an optional extra. Raises HowdahError if it is not installed."""
     try:
         import matplotlib as mpl
     except ModuleNotFoundError as error:
@@ -109,8 +108,8 @@ class FigureSheet:
 
     @contextmanager
     def styled(self) -> Iterator[None]:
-        """matplotlib in the style of print, for drawing and for writing alike. Raises HowdahError without it."""
-        mpl = drawing()
+        """Set matplotlib's print style for drawing and writing. Raises HowdahError without matplotlib."""
+        mpl = require_matplotlib()
         with mpl.rc_context():
             mpl.rcdefaults()
             style: Any = _STYLE
@@ -118,15 +117,15 @@ class FigureSheet:
             yield
 
     def figure(self, height_in: float) -> Figure:
-        """An empty figure; ``height_in`` is what suits its contents."""
+        """An empty figure; ``height_in`` is the height that suits its contents."""
         from matplotlib.figure import Figure
 
         return Figure(figsize=(self.width_in, self.height_in or height_in))
 
 
 def plain_logarithm(axis: Axis) -> None:
-    """Ticks of a logarithmic axis as a page has them: 0.5, 1, 2, 5. matplotlib's powers of ten run into one another in
-    a column's width. Its ends are not moved."""
+    """Give a logarithmic axis the ticks of a page (0.5, 1, 2, 5), because matplotlib's powers of ten overlap in a
+    column's width. The ends of the axis stay."""
     least, most = sorted(axis.get_view_interval())
     found = ticks(Scale(float(least), float(most), 0.0, 1.0, True), _TICKS)
     named = [tick for tick in found if tick.text]
@@ -136,7 +135,7 @@ def plain_logarithm(axis: Axis) -> None:
 
 
 def write(figure: Figure, target: Path, format_: str, title: str) -> Path:
-    """Write the figure whole; the same figure gives the same bytes. Raises HowdahError where it cannot be written."""
+    """Write the figure atomically; equal figures give equal bytes. Raises HowdahError if it cannot be written."""
     held = BytesIO()
     figure.savefig(held, format=format_, metadata={"Title": title, "Creator": "howdah", **_WITHOUT[format_]})
     try:
@@ -152,25 +151,25 @@ _KEY_IN = 0.5  # the piece of line before a name, and the room behind it
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S)")
 
 
-def columns(labels: list[str], width_in: float) -> int:
-    """How many entries of a legend stand side by side."""
+def legend_columns(labels: list[str], width_in: float) -> int:
+    """The number of legend entries that fit side by side."""
     each_in = _KEY_IN + _LETTER_IN * max(len(line) for label in labels for line in label.split("\n"))
     return max(1, min(len(labels), int(width_in / each_in)))
 
 
-def entries(labels: list[str], width_in: float) -> list[str]:
-    """Names of a legend, in several lines where one is wider than the sheet."""
-    return [broken(label, width_in - _KEY_IN) for label in labels]
+def legend_entries(labels: list[str], width_in: float) -> list[str]:
+    """The names of a legend, broken into lines where they are wider than the sheet."""
+    return [wrapped(label, width_in - _KEY_IN) for label in labels]
 
 
-def lines_of_legend(labels: list[str], across: int) -> int:
-    """How many lines of text a legend of so many columns is high."""
+def legend_lines(labels: list[str], across: int) -> int:
+    """The height of a legend with that many columns, in lines of text."""
     high = [label.count("\n") + 1 for label in labels]
     rows = -(-len(labels) // across)
     return max(sum(high[first : first + rows]) for first in range(0, len(high), rows))
 
 
-def broken(label: str, room_in: float) -> str:
-    """A name in lines that fit the room; words stay whole, and numbers with their units."""
+def wrapped(label: str, room_in: float) -> str:
+    """Break a name into lines that fit the room; words stay whole, and numbers stay with their units."""
     fitting = max(8, int(room_in / _LETTER_IN))
     return textwrap.fill(_BEFORE_UNIT.sub("\u00a0", label), fitting, break_long_words=False, break_on_hyphens=False)

@@ -9,7 +9,7 @@ from howdah.errors import HowdahError
 from howdah.record.result import Run
 from howdah.record.table import swept
 from howdah.report.exitstrip import ExitMark, ExitRow, exit_row, strip_ends
-from howdah.report.paper.sheet import LIMIT, FigureSheet, broken, plain_logarithm
+from howdah.report.paper.sheet import LIMIT_STYLE, FigureSheet, plain_logarithm, wrapped
 from howdah.report.plot.swept import place_words
 from howdah.report.variant import Variants
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROW_IN, _AROUND_IN = 0.2, 0.62
+_ROW_IN, _MARGIN_IN = 0.2, 0.62
 _KINDS = {"first flow": ("o", True), "later flows": ("s", False), "run does not count": ("x", True)}
 _NAME_SHARE, _LINE_IN = 0.36, 0.125  # of the width that names of rows may have, and the height of their lines
 _ROOM = 0.7  # of the width: a name that begins further right would be cut off
@@ -25,7 +25,7 @@ _SPREAD = 0.5  # of a row, over which the repetitions lie
 
 
 def draw_strip(runs: list[Run], variants: Variants, sheet: FigureSheet) -> Figure:
-    """The figure. Raises HowdahError when none of the runs reports an exit."""
+    """Draw the exit strip. Raises HowdahError if no run reports an exit."""
     rows = rows_of(runs, variants)
     if not rows:
         raise HowdahError("no run reports a slow-start exit", hint="'howdah report' says why for each flow.")
@@ -33,11 +33,11 @@ def draw_strip(runs: list[Run], variants: Variants, sheet: FigureSheet) -> Figur
 
 
 def draw_rows(rows: list[ExitRow], colours: list[str], sheet: FigureSheet) -> Figure:
-    """``colours`` are those of the variants."""
-    names = [broken(row.label, _NAME_SHARE * sheet.width_in) for row in rows]
-    figure = sheet.figure(_AROUND_IN + sum(max(_ROW_IN, _LINE_IN * (name.count("\n") + 1)) for name in names))
+    """Draw the rows; ``colours`` has one colour for each variant."""
+    names = [wrapped(row.label, _NAME_SHARE * sheet.width_in) for row in rows]
+    figure = sheet.figure(_MARGIN_IN + sum(max(_ROW_IN, _LINE_IN * (name.count("\n") + 1)) for name in names))
     axes = figure.subplots()
-    _ground(axes, rows)
+    _shade_background(axes, rows)
     for number, row in enumerate(rows):
         _marks(axes, row, number, colours)
     axes.set_yticks(range(len(rows)), names)
@@ -50,7 +50,7 @@ def draw_rows(rows: list[ExitRow], colours: list[str], sheet: FigureSheet) -> Fi
     axes.set_xlim(least, most)
     if logarithmic:
         plain_logarithm(axes.xaxis)
-    _names(axes, rows[0].full)
+    _label_limits(axes, rows[0].full)
     axes.set_xlabel("Window at the slow-start exit / BDP")
     _legend(figure, [mark for row in rows for mark in row.marks])
     return figure
@@ -75,7 +75,7 @@ def _kind(mark: ExitMark) -> str:
 
 
 def _legend(figure: Figure, marks: list[ExitMark]) -> None:
-    """In ink alone, since a mark's colour says whose it is."""
+    """Add a legend in black only, because a mark's colour shows its variant."""
     from matplotlib.lines import Line2D
 
     present = {_kind(mark) for mark in marks}
@@ -89,18 +89,18 @@ def _legend(figure: Figure, marks: list[ExitMark]) -> None:
     figure.legend(handles, [kind for kind in _KINDS if kind in present], loc="outside upper left", ncols=3)
 
 
-def _ground(axes: Axes, rows: list[ExitRow]) -> None:
-    """What fits the path is shaded; where the buffer ends is a line, row by row where it differs."""
+def _shade_background(axes: Axes, rows: list[ExitRow]) -> None:
+    """Shade what fits the path, and draw a line at the end of each row's buffer."""
     axes.axvspan(0, 1, color="#ebebeb", linewidth=0, zorder=0)
-    axes.axvline(1, **LIMIT)
+    axes.axvline(1, **LIMIT_STYLE)
     for number, row in enumerate(rows):
         ends = ([row.full, row.full], [number - 0.5, number + 0.5])
-        axes.plot(*ends, **LIMIT | {"linestyle": "-"})
+        axes.plot(*ends, **LIMIT_STYLE | {"linestyle": "-"})
         axes.axhline(number, color="#c8c8c8", linewidth=0.4, zorder=0)
 
 
-def _names(axes: Axes, full: float) -> None:
-    """The names of both limits above the rows; that of the buffer is to the right of its line where there is room."""
+def _label_limits(axes: Axes, full: float) -> None:
+    """Put the names of both limits above the rows; that of the buffer to the right of its line if there is room."""
     one, far = (axes.transLimits.transform(axes.transScale.transform((share, 0)))[0] for share in (1, full))
     right = far < _ROOM
     raised = not right and far - one < 1 - _ROOM  # too close to the other name
@@ -119,7 +119,7 @@ def _names(axes: Axes, full: float) -> None:
 
 
 def _marks(axes: Axes, row: ExitRow, number: int, colours: list[str]) -> None:
-    """Repetitions lie above each other, so that equal exits are still counted by eye."""
+    """Draw the marks; repetitions are shifted vertically so that equal exits can be counted by eye."""
     repetitions = sorted({mark.repetition for mark in row.marks})
     for mark in row.marks:
         place = repetitions.index(mark.repetition) - (len(repetitions) - 1) / 2

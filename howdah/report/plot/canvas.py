@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ground of a plot as inline SVG: axes, ticks, labels; and that of rows of marks over one axis."""
+"""The background of a plot as inline SVG: axes, ticks and labels; also for rows of marks over one axis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EDGE = 4.0
 
 @dataclass(frozen=True)
 class Size:
-    """Pixels of a plot with its margins; ``css`` is ``wide``, ``narrow`` or, for panels, nothing."""
+    """The size of a plot in pixels, margins included; ``css`` is ``wide``, ``narrow`` or, for panels, empty."""
 
     width: int
     height: int
@@ -34,7 +34,7 @@ class Size:
 
 
 def ticks_below(marks: list[Tick], scale: Scale, width: float, bottom: float) -> Iterator[str]:
-    """The ticks of an axis across, with those of their texts that fit a drawing of this width."""
+    """The ticks of a horizontal axis, with the texts that fit a drawing of this width."""
     for tick in thinned(marks, scale, width):
         at = scale.at(tick.value)
         yield line(at, bottom, at, bottom + (5 if tick.text else 3), "tick")
@@ -48,10 +48,10 @@ PANEL = Size(430, 270)
 
 
 class Canvas:
-    """A plot under construction: scales with pixels in them, and SVG elements in the order of painting."""
+    """A plot under construction: scales in pixels, and SVG elements in painting order."""
 
     def __init__(self, size: Size, across: PlotAxis, up: PlotAxis) -> None:
-        """A title of an axis that is too long for one line has several, and the plot is lower."""
+        """Lay out the plot. An axis title that is too long for one line takes several and makes the plot lower."""
         self.size = size
         self._below, self._above = (_lines(axis.label, size.width - 2 * _EDGE) for axis in (across, up))
         self.right, self.top = size.width - 12.0, 28.0 + _TITLE_LINE * (len(self._above) - 1)
@@ -65,7 +65,7 @@ class Canvas:
         self.parts: list[str] = []
 
     def ground(self) -> None:
-        """Grid, ticks and titles."""
+        """Draw grid, ticks and titles."""
         for tick in self._up_ticks:
             at = self.y.at(tick.value)
             if tick.strong:
@@ -89,13 +89,13 @@ class Canvas:
             self.parts.append(text(_EDGE, 12 + _TITLE_LINE * number, part, "label", "start"))
 
     def zero_line(self) -> None:
-        """Where 0 lies, if the plot goes to both sides of it."""
+        """Draw a line at 0 if the plot extends to both sides of it."""
         if not self.y.logarithmic and self.y.least < 0 < self.y.most:
             at = self.y.at(0)
             self.parts.append(line(self.left, at, self.right, at, "axis"))
 
     def whisker(self, x: float, low: float, high: float) -> str:
-        """The interval of a mean; ``x`` is in pixels. It has no cap where it goes on beyond the plot."""
+        """The interval of a mean; ``x`` is in pixels. An end beyond the plot has no cap."""
         top, bottom = self.y.at(high), self.y.at(low)
         upper = f"M{x - 4:.1f} {top:.1f}h8" if high <= self.y.most else ""
         lower = f"M{x - 4:.1f} {bottom:.1f}h8" if low >= self.y.least else ""
@@ -103,7 +103,7 @@ class Canvas:
         return f'<path d="{path}" class="whisker"/>'
 
     def svg(self, title: str, description: str) -> str:
-        """The whole as an SVG element, with what a screen reader says."""
+        """The plot as an SVG element, with its texts for screen readers."""
         size = self.size
         return (
             f'<svg class="drawing chart {size.css}" viewBox="0 0 {size.width} {size.height}" role="img" '
@@ -121,9 +121,9 @@ UNCOUNTED = " (this run does not count)"  # after the words of its marks
 
 
 class RowCanvas:
-    """Rows of marks over one axis, under construction: ``x`` has pixels, ``parts`` are in the order of painting.
+    """Rows of marks over one axis, under construction: ``x`` is in pixels, ``parts`` are in painting order.
 
-    ``left`` is the room for the names of the rows in pixels; on a phone they stand above their rows.
+    ``left`` is the room for the names of rows in pixels; in the narrow form they stand above their rows.
     """
 
     def __init__(self, rows: int, axis: PlotAxis, left: float, *, narrow: bool, pitch: float, top: float = 4) -> None:
@@ -136,13 +136,14 @@ class RowCanvas:
         return self.top + self.pitch * (row + 0.5) + (9 if self.narrow else 0)
 
     def ticks(self) -> None:
-        """With the title of the axis, if it has one."""
+        """Draw the ticks, and the title of the axis if it has one."""
         self.parts += ticks_below(ticks(self.x, 4 if self.narrow else 10), self.x, self.x.last + 14, self.bottom)
         if self.axis.label:
             self.parts.append(text(self.x.last, self.bottom + 33, self.axis.label, "note", "end"))
 
     def row(self, number: int, name: str, without: str = "", ground: str = "") -> None:
-        """The line of a row; ``without`` is what one without marks says, ``ground`` the class of words over a tint."""
+        """Draw the line of a row. ``without`` is the text of a row without marks; ``ground`` is the CSS class of text
+        over a tint."""
         middle = self.middle(number)
         if self.narrow:
             label = f"{name}: {without}" if without else name
@@ -154,13 +155,13 @@ class RowCanvas:
             self.parts.append(text(self.x.first + 6, middle - 4, without, f"note{ground}", "start"))
 
     def mark(self, row: int, value: float, css: str, words: str, off: float = 0.0) -> None:
-        """A mark ``off`` pixels below the line of its row."""
+        """Draw a mark ``off`` pixels below the line of its row."""
         self.parts.append(
             f'<circle cx="{self.x.at(value):.1f}" cy="{self.middle(row) + off:.1f}" r="4.5" class="mark {css}">'
             f"<title>{escape(words)}</title></circle>"
         )
 
     def svg(self, title: str) -> str:
-        """The whole as an SVG element."""
+        """The rows as an SVG element."""
         height = self.bottom + (38 if self.axis.label else 22)
         return svg(340 if self.narrow else 1232, height, title, self.parts, "narrow" if self.narrow else "wide")

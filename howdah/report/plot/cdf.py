@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a measure is distributed over the connections of a group: the share of them that have at most so much."""
+"""The cumulative distribution of a measure over the connections of a group."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SHARES_OF_CONNECTIONS = PlotAxis("connections (%)", (0.0, 100.0))
 
 @dataclass
 class CdfLine:
-    """Sorted values of one line, in the unit shown; connections ``without`` one, which the curve never reaches; of how
-    many runs; and what there is to say of connections and runs that are not in it."""
+    """One line. ``values`` are sorted and in the unit of metrics.json; ``without`` counts connections without a value,
+    which keep the curve below 100 %; ``runs`` is the number of runs, and ``left_out`` says what is missing."""
 
     label: str
     style: Style
@@ -36,7 +36,7 @@ class CdfLine:
 
 @dataclass
 class Distributions:
-    """Those of a figure, by panel; values are in the unit ``base`` of metrics.json."""
+    """The distributions of a figure by panel; values are in the unit ``base`` of metrics.json."""
 
     panels: dict[str, list[CdfLine]]
     group: str
@@ -44,7 +44,7 @@ class Distributions:
 
 
 def distributions(figure: FigureSection, experiment: Experiment) -> Distributions:
-    """Of the connections of all repetitions that count, one for each value of ``lines``."""
+    """Collect the connections of all repetitions that count, one distribution for each value of ``lines``."""
     assert figure.metric is not None
     axes = [figure.lines, *([figure.panels] if figure.panels else [])]
     selection = select(figure, experiment, *axes)
@@ -65,7 +65,7 @@ def distributions(figure: FigureSection, experiment: Experiment) -> Distribution
 
 
 def draw_cdf(figure: FigureSection, found: Distributions) -> Picture:
-    """A step curve for each value of ``lines``."""
+    """Draw a step curve for each value of ``lines``."""
     assert figure.metric is not None
     panels, group = found.panels, found.group
     shown = [each for panel in panels.values() for each in panel if each.values]
@@ -101,20 +101,20 @@ def draw_cdf(figure: FigureSection, found: Distributions) -> Picture:
 
 def _line(each: CdfLine, measure: Measure) -> PlotLine:
     median = "" if each.middle is None else f"median {significant(each.middle * measure.factor)} {measure.unit}"
-    said = f"{each.label}: {each.count} connections, {median}".strip()
+    spoken = f"{each.label}: {each.count} connections, {median}".strip()
     whole = 100 * each.count / (each.count + each.without)
     return PlotLine(
         each.label,
         each.style,
         [value * measure.factor for value in each.values],
         shares(len(each.values), whole),
-        title=said,
-        said=said,
+        title=spoken,
+        spoken=spoken,
     )
 
 
 def shares(count: int, whole: float = 100.0) -> list[float]:
-    """Of sorted values, in per cent; the last one is ``whole``."""
+    """The cumulative shares of sorted values in per cent; the last one is ``whole``."""
     return [whole * (number + 1) / count for number in range(count)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A declared figure as a piece of HTML with inline SVG, which needs no script; or the reason why there is nothing."""
+"""A declared figure as HTML with inline SVG and without scripts, or the reason why there is nothing to draw."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ _MOST_MISSING = 12
 
 
 def draw(figure: FigureSection, experiment: AnyExperiment) -> str:
-    """``<figure>`` with title, legend, one SVG a panel (or a table) and a caption with n and all that is missing.
+    """A ``<figure>`` with title, legend, one SVG per panel (or a table), and a caption with n and everything that is
+    missing.
 
-    Its colours come from reports/css/chart.css. Where nothing can be drawn the figure says why. Never raises for what
-    the runs lack.
+    Its colours come from reports/css/chart.css. If nothing can be drawn, the figure says why; missing data never
+    raises.
     """
     title = title_of(figure, experiment)
     opening = f'<figure class="declared {figure.kind}" data-figure="{escape(figure.id)}">'
@@ -63,7 +64,7 @@ def draw(figure: FigureSection, experiment: AnyExperiment) -> str:
 
 
 def picture_of(figure: FigureSection, experiment: AnyExperiment) -> Picture:
-    """What it shows. Raises HowdahError where there is nothing to draw."""
+    """The contents of a figure. Raises HowdahError if there is nothing to draw."""
     figure = figure.model_copy(update={"title": title_of(figure, experiment)})
     picture = _KINDS[figure.kind](figure, experiment)
     picture.title = figure.title
@@ -72,7 +73,7 @@ def picture_of(figure: FigureSection, experiment: AnyExperiment) -> Picture:
 
 
 def title_of(figure: FigureSection, experiment: AnyExperiment) -> str:
-    """The title with the duration and the measurement window of the runs that were made, whatever the profile says."""
+    """The title, with placeholders for duration and measurement window filled in from the runs that were made."""
     if isinstance(experiment, StoredExperiment):
         if title := experiment.stored(figure).get("title"):
             return str(title)

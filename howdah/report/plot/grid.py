@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What figures over a sweep show: a measure at every value of x, by lines and panels, with the paper's numbers."""
+"""The data of sweep and bar figures: a measure at every value of x, by lines and panels, with the paper's numbers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PanelSeries:
 
 @dataclass
 class Grid:
-    """Everything a sweep or a bar figure shows: panel title to its series, all on the same scales."""
+    """Everything a sweep or bar figure shows: the series of each panel by title, all on the same scales."""
 
     figure: FigureSection
     x: Swept
@@ -58,7 +58,7 @@ class Grid:
 
     @property
     def y_label(self) -> str:
-        """With the flow, and with what it is relative to."""
+        """The label of the y axis, with the flow and the reference that values are relative to."""
         figure, measure = self.figure, self.measure
         of = "" if figure.flow is None else f" of {figure.flow}"
         if isinstance(figure.flow, int):
@@ -73,12 +73,12 @@ class Grid:
         return number if self.figure.relative_to else number * self.measure.factor
 
     def spread(self, statistic: Statistic | Mean) -> tuple[float, float] | None:
-        """Ends of the whisker at a mean, as shown; None where repetitions do not differ."""
+        """The ends of the whisker at a mean, in the unit shown; None if repetitions do not differ."""
         found = statistic.about_mean(-math.inf if self.figure.relative_to else self.measure.least)
         return None if found is None else (self.shown(found.low), self.shown(found.high))
 
     def numbers(self) -> list[float]:
-        """All that must be on the scale."""
+        """All numbers that the scale must cover."""
         found: list[float] = []
         for each in self._samples():
             if (statistic := each.statistic) is not None:
@@ -88,7 +88,7 @@ class Grid:
         ]
 
     def up(self, *, logarithmic: bool, from_zero: bool = False) -> tuple[float, float]:
-        """Ends of the scale of y; shares that are all below 100 % are not drawn on one that goes beyond."""
+        """The ends of the y scale; it does not go beyond 100 % if all shares are below."""
         numbers = self.numbers()
         low, high = bounds([*numbers, *([0.0] if from_zero else [])], logarithmic=logarithmic, zero=True)
         if self.measure.unit == "%" and not self.figure.relative_to and max(numbers, default=0.0) <= 100:
@@ -100,7 +100,7 @@ class Grid:
 
 
 def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
-    """Samples of every place of the figure. Raises NothingToDrawError."""
+    """Collect the samples of every place of the figure. Raises NothingToDrawError."""
     assert figure.x is not None and figure.y is not None
     axes = [axis for axis in (figure.x, figure.lines, figure.panels) if axis is not None]
     selection = select(figure, experiment, *axes)
@@ -111,7 +111,7 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
     places = selection.values(figure.panels) if figure.panels else [""]
     reference = str(next(iter(figure.relative_to.values()), ""))
     panels: dict[str, list[PanelSeries]] = {}
-    everything: list[float] = []
+    numbers: list[float] = []
     for place in places:
         here = selection.where({figure.panels: place}) if figure.panels else selection
         by_line = {label: _samples(figure, here, label, values) for label in lines}
@@ -127,20 +127,23 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
             for label, found in by_line.items()
             if any(each.runs for each in found.values())
         ]
-        everything += [number for found in by_line.values() for each in found.values() for number in _numbers(each)]
-    if not everything:
-        reasons = dict.fromkeys(
-            each.why for panel in panels.values() for series in panel for each in series.samples.values() if each.runs
-        )
-        if not reasons:
-            raise NothingToDrawError("it has no published number")
-        error = NoNumberError if any(run.counts for run in selection.made) else NothingToDrawError
-        raise error(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
-    measure = measure_of(figure.y, base, everything)
-    for series in (each for panel in panels.values() for each in panel):
-        if not figure.relative_to:
-            series.printed = {x: number * measure.factor for x, number in series.printed.items()}
+        numbers += [number for found in by_line.values() for each in found.values() for number in _numbers(each)]
+    series = [each for panel in panels.values() for each in panel]
+    if not numbers:
+        raise _without_numbers(series, selection)
+    measure = measure_of(figure.y, base, numbers)
+    for each in series if not figure.relative_to else ():
+        each.printed = {x: number * measure.factor for x, number in each.printed.items()}
     return Grid(figure, swept(figure.x, values), measure, panels)
+
+
+def _without_numbers(series: list[PanelSeries], selection: Selection) -> NothingToDrawError:
+    """The error for a figure without a number: NoNumberError if runs count and give reasons."""
+    reasons = dict.fromkeys(sample.why for each in series for sample in each.samples.values() if sample.runs)
+    if not reasons:
+        return NothingToDrawError("it has no published number")
+    error = NoNumberError if any(run.counts for run in selection.made) else NothingToDrawError
+    return error(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
 
 
 def _samples(figure: FigureSection, here: Selection, label: str, values: list[str]) -> dict[str, PlotSample]:
@@ -153,7 +156,7 @@ def _samples(figure: FigureSection, here: Selection, label: str, values: list[st
 
 
 def _relative(figure: FigureSection, here: Selection, label: str, x: str, of: PlotSample, to: PlotSample) -> PlotSample:
-    """Per cent more than ``to``; of runs that are not here as it is published."""
+    """Per cent more than ``to``; for stored points the published number."""
     assert figure.x is not None and figure.y is not None
     runs = here.where({figure.lines: label, figure.x: x}).runs
     stored = [run for run in runs if isinstance(run, StoredPoint)]
@@ -168,7 +171,7 @@ def _numbers(each: PlotSample) -> list[float]:
 
 
 def _printed(figure: FigureSection, place: str, label: str, values: list[str]) -> dict[str, float]:
-    """The paper's numbers of a line: under its name, or with panels under ``panel / line``."""
+    """The paper's numbers for a line: listed under its name, or with panels under ``panel / line``."""
     if figure.paper is None:
         return {}
     points: dict[str, Any] = figure.paper.points.get(f"{place} / {label}" if figure.panels else label, {})
@@ -179,8 +182,8 @@ def _printed(figure: FigureSection, place: str, label: str, values: list[str]) -
 
 
 def draw_grid(figure: FigureSection, experiment: AnyExperiment) -> Picture:
-    """A panel for each place: lines through means, or bars from 0 in categories side by side. Both have how far
-    repetitions lie apart."""
+    """Draw a panel for each place: lines through means, or bars from 0 in categories side by side. Both show the spread
+    of the repetitions."""
     grid = gather(figure, experiment)
     log = figure.log or ""
     bars = figure.kind == "bars"
@@ -206,7 +209,7 @@ def draw_grid(figure: FigureSection, experiment: AnyExperiment) -> Picture:
 
 def _line(grid: Grid, series: PanelSeries, at: dict[str, float]) -> PlotLine:
     found = PlotLine(series.label, series.style, list(at.values()), [])
-    said = {}
+    spoken = {}
     for x in at:
         each = series.samples[x]
         statistic = each.statistic
@@ -217,13 +220,13 @@ def _line(grid: Grid, series: PanelSeries, at: dict[str, float]) -> PlotLine:
         if statistic is None:
             found.y.append(math.nan)
             found.words.append(f"{series.label}, {x}: {each.why}" if each.runs else "")
-            said[x] = "missing"
+            spoken[x] = "missing"
         else:
-            said[x] = significant(grid.shown(statistic.mean))
+            spoken[x] = significant(grid.shown(statistic.mean))
             interval = f" ({between(*spread)})" if spread else ""
             found.y.append(grid.shown(statistic.mean))
-            found.words.append(f"{series.label}, {x}: {said[x]}{interval}, n = {statistic.count}")
-    found.said = f"{series.label}: {', '.join(f'{x} {said[x]}' for x in series.samples)}"
+            found.words.append(f"{series.label}, {x}: {spoken[x]}{interval}, n = {statistic.count}")
+    found.spoken = f"{series.label}: {', '.join(f'{x} {spoken[x]}' for x in series.samples)}"
     paper = grid.figure.paper.label if grid.figure.paper else ""
     for x in at:
         if x in series.printed:
@@ -253,7 +256,7 @@ def _printed_legend(grid: Grid, legend: list[LegendItem]) -> list[LegendItem]:
 
 
 def _counts(grid: Grid) -> tuple[list[str], list[str]]:
-    """Sentences on how many repetitions there are, and what is missing."""
+    """Sentences on the number of repetitions, and a list of what is missing."""
     counts: Counter[int] = Counter()
     missing = []
     for place, panel in grid.panels.items():
@@ -271,7 +274,7 @@ def _counts(grid: Grid) -> tuple[list[str], list[str]]:
 
 
 def count_words(counts: Counter[int], *, relative: bool = False) -> str:
-    """How many repetitions there are and what is drawn of them."""
+    """The number of repetitions, and what is drawn from them, in words."""
     if not counts:
         return "No run counts."
     least, most = min(counts), max(counts)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a figure is drawn from, as plain values that are small in a file; and the way back.
+"""Compact plain values from which a figure can be drawn again: storing and loading.
 
-Curves are thinned to what a figure shows, times are whole milliseconds from one sample to the next, values have five
-digits.
+Curves are thinned to what a figure shows, times are whole milliseconds between samples, values have five digits.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _NOT_PUBLISHED = "no points of it are published"
 
 
 def kept_figure(figure: FigureSection, experiment: Experiment) -> dict[str, Any]:
-    """Curves or distributions of a figure; nothing of one that is made of the numbers of points.
+    """The curves or distributions of a figure; empty for a figure made of single numbers per point.
 
     Raises NothingToDrawError.
     """
@@ -69,7 +68,7 @@ def _kept_trace(each: TimelineCurve, most: int) -> list[Any]:
 
 
 def stored_lines(figure: FigureSection, experiment: StoredExperiment) -> TimeLines:
-    """Raises NothingToDrawError where nothing is stored of the figure."""
+    """Load the curves of a figure. Raises NothingToDrawError if none are stored."""
     stored = experiment.stored(figure)
     if not stored:
         raise NothingToDrawError(_NOT_PUBLISHED)
@@ -98,13 +97,13 @@ def _kept_distributions(found: Distributions) -> dict[str, Any]:
 
 
 def _thinned(values: list[float]) -> list[float | int]:
-    """Evenly spaced ones of sorted values, the least and the largest among them."""
+    """Evenly spaced values of a sorted list, its least and greatest included."""
     places = np.linspace(0, max(len(values) - 1, 0), min(len(values), _MOST_STEPS)).round().astype(int)
     return [rounded(values[place], _DIGITS) for place in places]
 
 
 def stored_distributions(figure: FigureSection, experiment: StoredExperiment) -> Distributions:
-    """Raises NothingToDrawError where nothing is stored of the figure."""
+    """Load the distributions of a figure. Raises NothingToDrawError if none are stored."""
     stored = experiment.stored(figure)
     if not stored:
         raise NothingToDrawError(_NOT_PUBLISHED)
@@ -117,7 +116,8 @@ def stored_distributions(figure: FigureSection, experiment: StoredExperiment) ->
 
 
 def measures_of(figure: FigureSection) -> list[tuple[str, int | str | None, Take | None, str]]:
-    """The numbers that a figure takes from each point: measure, flow, take, and the line that it is relative to."""
+    """The numbers that a figure takes from each point: measure, flow, take, and the line it is relative to ("" for
+    none)."""
     if figure.kind in ("sweep", "bars") or (figure.kind == "table" and figure.y is not None):
         own = (str(figure.y), figure.flow, figure.take, "")
         return [own, *((*own[:3], str(line)) for line in figure.relative_to.values())]
@@ -129,7 +129,7 @@ def measures_of(figure: FigureSection) -> list[tuple[str, int | str | None, Take
 
 
 def kept_numbers(figure: FigureSection, experiment: Experiment, points: list[StoredPoint]) -> None:
-    """Write what the figure takes from each point into ``points``, as far as runs of them were made."""
+    """Store what the figure takes from each point in ``points``, as far as its runs were made."""
     for point in points:
         runs = Selection(list(experiment.runs), 0).where({**point.axes, "algorithm": point.algorithm})
         occasional = {axis: "none" for axis in ("control", "unknown", "traffic") if axis not in point.axes}

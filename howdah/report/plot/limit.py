@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the names of limits stand in a figure over time: beside the curves, on a page and in print alike."""
+"""Placement of the names of limits in a figure over time, clear of the curves; used for pages and print."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _ROW = 6.0  # pixels from one base line that is tried to the next
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the curves are drawn: its scales, whose pixels go right and up. Marks on the curves reach ``marks`` pixels
-    beyond them."""
+    """The drawing area: its scales, whose pixels go right and up. Marks extend ``marks`` pixels beyond the curves."""
 
     x: Scale
     y: Scale
@@ -49,9 +48,10 @@ class Frame:
 def placed(
     frame: Frame, limits: list[tuple[str, float]], curves: list[Curve], *, numbered: bool = False
 ) -> list[tuple[str, float, float]]:
-    """The name of each limit with the pixel of its right end and of its base line: on no curve where there is room.
+    """Return each limit's name with the pixel of its right end and of its base line, clear of the curves if there is
+    room.
 
-    A name that has no room at its line stands at the nearest free place, with its number. ``numbered`` ones always have
+    A name without room at its line goes to the nearest free place and gets its number; ``numbered`` names always have
     it.
     """
     found: list[tuple[str, float, float]] = []
@@ -68,7 +68,7 @@ def _placed(
     frame: Frame, words: tuple[str, str], at: float, others: list[float], curves: list[Curve], taken: list[_Box]
 ) -> tuple[str, float, float]:
     """Words, right end and base line of a name: the first words above or below the limit at ``at``, as far right as
-    there is room; else the second ones at the nearest free place; else the first where they cover least."""
+    there is room; else the second words at the nearest free place; else the first words where they cover least."""
     best, least = (words[0], frame.right - 3, at - 4), math.inf
     for right in _ends(frame, words[0]):
         for base in (at - 4, at + 13):
@@ -86,7 +86,7 @@ def _placed(
 
 
 def _ends(frame: Frame, words: str) -> Iterator[float]:
-    """Where words may end, from the right to the left."""
+    """Candidate right ends for words, from right to left."""
     room = frame.right - frame.left - _LETTER * len(words) - 6
     return (frame.right - 3 - step * room / (_PLACES - 1) for step in range(_PLACES))
 
@@ -97,7 +97,7 @@ def _box(words: str, right: float, base: float) -> _Box:
 
 def _covers(frame: Frame, box: _Box, levels: list[float], curves: list[Curve], taken: list[_Box]) -> float:
     """How much a name in the box would cover of curves, other limits at ``levels`` and other names, in columns of the
-    box; without bound beyond the figure."""
+    box; infinite outside the figure."""
     left, right, top, bottom = box
     if top < frame.top or bottom > frame.bottom:
         return math.inf

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a figure shows, whoever draws it: lines on axes, limits, caption. A page draws it as SVG (``svg.py``), and
-``howdah figure`` by matplotlib (``howdah/report/paper/plotted.py``)."""
+"""The contents of a figure, independent of who draws it: lines on axes, limits, caption. Pages draw it as SVG
+(``svg.py``), ``howdah figure`` with matplotlib (``howdah/report/paper/panels.py``)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LineLook = Literal["stairs", "points", "crosses", "strokes"]
 class PlotLine:
     """One line, or the bars or marks of one colour.
 
-    ``y`` is NaN where there is no number. ``words`` are those of each point: what it is, or why it has no number.
-    ``low`` and ``high`` are ends of whiskers, NaN where repetitions do not differ. ``printed`` are places, numbers that
-    a paper prints, and their words. ``title`` is of the whole line, and ``said`` what a screen reader says of it. A
-    ``faint`` line is thin and behind the others. ``look`` is of one that is drawn unlike its panel.
+    ``y`` is NaN where there is no number. ``words`` describe each point, or say why it has no number. ``low`` and
+    ``high`` are the ends of whiskers, NaN if repetitions do not differ. ``printed`` are (x, y, words) of numbers
+    printed in a paper. ``title`` is the tooltip of the line, and ``said`` its text for screen readers. A ``faint`` line
+    is thin and behind the others. ``look`` overrides the look of the panel.
     """
 
     label: str
@@ -34,14 +34,14 @@ class PlotLine:
     high: list[float] = field(default_factory=list)
     printed: list[tuple[float, float, str]] = field(default_factory=list)
     title: str = ""
-    said: str = ""
+    spoken: str = ""
     faint: bool = False
     look: LineLook | None = None
 
 
 @dataclass(frozen=True)
 class PlotAxis:
-    """``ticks`` are those of an axis that has its own: swept values, categories."""
+    """An axis; ``ticks`` are set for swept values and categories, else chosen when drawing."""
 
     label: str
     ends: tuple[float, float] = (0.0, 1.0)
@@ -51,11 +51,11 @@ class PlotAxis:
 
 @dataclass
 class Panel:
-    """One plot; ``title`` is empty for the only one of a figure, ``words`` say what is drawn.
+    """One plot; ``title`` is empty for a figure's only panel, ``words`` say what is drawn.
 
     Dots stand around a ratio of 1, in rows that are places along ``across``. In a map each line is a row, and ``y`` has
-    what its fields hold. ``limits`` are names and values of reference lines, the most first. ``instants`` are places on
-    ``across`` with the style of the line through them.
+    the values of its fields. ``limits`` are names and values of reference lines, the largest first. ``instants`` are
+    places on ``across``, each with the style of the vertical line there.
     """
 
     title: str
@@ -69,13 +69,13 @@ class Panel:
 
     @property
     def description(self) -> str:
-        """For those who cannot see it."""
-        return f"{self.words}. {'; '.join(line.said for line in self.lines) or 'nothing'}."
+        """The text for screen readers."""
+        return f"{self.words}. {'; '.join(line.spoken for line in self.lines) or 'nothing'}."
 
 
 @dataclass(frozen=True)
 class LegendItem:
-    """``sample`` is a small SVG."""
+    """A legend entry; ``sample`` is a small SVG."""
 
     sample: str
     label: str
@@ -83,8 +83,8 @@ class LegendItem:
 
 @dataclass
 class Picture:
-    """A figure: panels (or ``html`` instead), legend of the page, sentences of the caption, what is missing. ``paper``
-    names where printed numbers are from."""
+    """A figure: panels (or ``html`` instead), the page's legend, sentences of the caption, and what is missing.
+    ``paper`` names the source of printed numbers."""
 
     title: str = ""
     panels: list[Panel] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Picture:
     html: str = ""
 
     def rows(self) -> list[list[str]]:
-        """What is drawn, below a row of headings."""
+        """The drawn numbers as rows, below a row of headings."""
         found = [["panel", "line", "x", "y", "low", "high", "x_name", "y_name"]]
         for panel in self.panels:
             names = {tick.value: tick.text for tick in panel.across.ticks or ()}

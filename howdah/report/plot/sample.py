@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs a figure is drawn from, and the numbers it takes from them."""
+"""Selection of the runs that a figure is drawn from, and of the numbers it takes from them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _OCCASIONAL = ("control", "unknown", "traffic")
 
 
 class NothingToDrawError(HowdahError):
-    """The figure cannot be drawn; the text says why, and stands where it would be."""
+    """The figure cannot be drawn. The text says why, and is shown in place of the figure."""
 
 
 class NoNumberError(NothingToDrawError):
-    """Runs that count have no number to draw, and say why: a result, and nothing that is missing."""
+    """Runs that count have no number to draw and say why. This is a result, not missing data."""
 
 
 def axis_value(run: AnyRun, axis: str) -> str | None:
-    """The place of a run on an axis, as the profile writes it; None for an axis it does not have."""
+    """A run's value on an axis, as the profile writes it; None if the run lacks the axis."""
     if axis == "algorithm":
         return run.algorithm
     if axis in _OCCASIONAL:
@@ -46,7 +46,7 @@ def axis_value(run: AnyRun, axis: str) -> str | None:
 
 
 def wanted(at: Mapping[str, Any]) -> dict[str, list[str]]:
-    """``at`` of a figure with each value as a list of texts."""
+    """``at`` of a figure, with each value as a list of texts."""
     return {
         axis: [axis_text(item) for item in value] if isinstance(value, list) else [axis_text(value)]
         for axis, value in at.items()
@@ -54,13 +54,13 @@ def wanted(at: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def every_value(experiment: AnyExperiment, axis: str) -> list[str]:
-    """All values of an axis in an experiment, also those that a figure leaves out: a line keeps its colour."""
+    """All values of an axis in an experiment, also those that a figure leaves out, so that a line keeps its colour."""
     return Selection(list(experiment.runs), 0).values(axis)
 
 
 @dataclass
 class Selection:
-    """The runs of a figure. ``unmade`` of them are not there yet (their points are unknown)."""
+    """The runs of a figure. ``unmade`` counts runs that do not exist yet, whose points are unknown."""
 
     runs: list[AnyRun]
     unmade: int
@@ -70,21 +70,22 @@ class Selection:
         return [run for run in self.runs if isinstance(run, Run)]
 
     def values(self, axis: str) -> list[str]:
-        """Distinct values of an axis, in the order of the profile."""
+        """The distinct values of an axis, in the order of the profile."""
         found = (axis_value(run, axis) for run in self.runs)
         return list(dict.fromkeys(value for value in found if value is not None))
 
     def where(self, at: Mapping[str, Any]) -> Selection:
-        """Those at some values of axes."""
+        """The runs at the given values of axes."""
         texts = wanted(at)
         kept = [run for run in self.runs if all(axis_value(run, axis) in texts[axis] for axis in texts)]
         return Selection(kept, self.unmade)
 
 
 def select(figure: FigureSection, experiment: AnyExperiment, *axes: str) -> Selection:
-    """The runs at the figure's ``at``; every axis that is neither there nor in ``axes`` has one value among them.
+    """Select the runs at the figure's ``at``. Every axis that is neither there nor in ``axes`` has one value among
+    them.
 
-    Raises NothingToDrawError, which says what is missing.
+    Raises NothingToDrawError, whose text says what is missing.
     """
     named = {*axes, *figure.at, *figure.relative_to}
     whole = Selection(list(experiment.runs), len(experiment.pending))
@@ -116,7 +117,7 @@ def select(figure: FigureSection, experiment: AnyExperiment, *axes: str) -> Sele
 
 
 def left_out(figure: FigureSection, experiment: AnyExperiment) -> list[str]:
-    """Values that the figure names and no run has, such as those that a quick run leaves out."""
+    """Values that the figure names but no run has, such as those that a quick run leaves out."""
     whole = Selection(list(experiment.runs), 0)
     return [
         f"{axis} = {value}: no run"
@@ -127,7 +128,7 @@ def left_out(figure: FigureSection, experiment: AnyExperiment) -> list[str]:
 
 
 def flow_of(plan: Plan, choice: int | str) -> int | str | None:
-    """``flow`` of a figure as metrics.json has it: the id of a flow, the name of a group; None if there is neither.
+    """``flow`` of a figure as in metrics.json: the id of a flow or the name of a group; None if there is neither.
 
     Numbers count the measured flows from 1.
     """
@@ -142,9 +143,9 @@ def flow_of(plan: Plan, choice: int | str) -> int | str | None:
 
 
 def run_value(run: Run, selector: SelectorSection) -> tuple[float | str | None, str]:
-    """The number (or text) of one run, as a claim takes it, and why it is missing.
+    """The number (or text) of one run, selected as in a claim, and the reason if it is missing.
 
-    Raises NothingToDrawError when the figure does not say which of several flows is meant.
+    Raises NothingToDrawError if the figure does not say which of several flows is meant.
     """
     try:
         value, _, why = select_value(run, selector)
@@ -154,7 +155,7 @@ def run_value(run: Run, selector: SelectorSection) -> tuple[float | str | None, 
 
 
 def base_unit(runs: Sequence[AnyRun], metric: str) -> str:
-    """The measure's unit in metrics.json. Raises NothingToDrawError when no run has the measure."""
+    """The measure's unit in metrics.json. Raises NothingToDrawError if no run has the measure."""
     for run in runs:
         if isinstance(run, StoredPoint):
             if metric in run.units:
@@ -179,7 +180,7 @@ def _fate(run: Run) -> str:
 
 @dataclass
 class PlotSample:
-    """One measure at one place over its repetitions: numbers by repetition, and the reasons of what is missing."""
+    """One measure at one place over its repetitions: numbers by repetition, and the reasons for missing ones."""
 
     numbers: dict[int, float] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
@@ -204,7 +205,7 @@ class PlotSample:
 def stored_sample(
     runs: Sequence[StoredPoint], metric: str, flow: int | str | None, take: Take | None, to: str = ""
 ) -> PlotSample:
-    """As published of the only point among ``runs``."""
+    """The published sample of the only point among ``runs``."""
     absent = "it has no published number"
     if len(runs) != 1:
         return PlotSample(absent=absent)
@@ -221,7 +222,7 @@ def stored_sample(
 
 
 def sample(runs: Sequence[AnyRun], metric: str, flow: int | str | None, take: Take | None) -> PlotSample:
-    """Over the repetitions that count."""
+    """The sample over the repetitions that count."""
     stored = [run for run in runs if isinstance(run, StoredPoint)]
     if stored:
         return stored_sample(stored, metric, flow, take)
@@ -246,7 +247,8 @@ def _sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | N
 
 
 def relative(of: PlotSample, to: PlotSample) -> PlotSample:
-    """Per cent more (or less, below 0) than ``to``, for each repetition that both have: they share a perturbation."""
+    """Per cent more (or less, below 0) than ``to``, for each repetition that both have: equal repetitions share a
+    perturbation."""
     both = {number: of.numbers[number] for number in of.numbers if to.numbers.get(number)}
     shares = {number: 100 * (value / to.numbers[number] - 1) for number, value in both.items()}
     missing = of.missing if not of.numbers else [*of.missing, *["what it is compared with is missing"][: not shares]]

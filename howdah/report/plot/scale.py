@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures on an axis: their names and units; from values to pixels, and where the ticks stand."""
+"""Axes: names and units of measures, conversion of values to pixels, and positions of ticks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIZES = (("GB", 1e-9), ("MB", 1e-6), ("kB", 1e-3), ("B", 1.0))
 
 @dataclass(frozen=True)
 class Measure:
-    """``factor`` turns a value of metrics.json into one of ``unit``; ``base`` is the unit there."""
+    """A measure in the unit shown. ``factor`` converts from ``base``, its unit in metrics.json, to ``unit``."""
 
     name: str
     words: str
@@ -33,7 +33,7 @@ class Measure:
 
 
 def measure_of(name: str, base: str, numbers: list[float]) -> Measure:
-    """A measure as the result table calls it, in a unit that suits its numbers (in the unit of metrics.json)."""
+    """A measure named as in the result table, in a unit that suits its numbers (given in the unit of metrics.json)."""
     known = known_metrics().get(name)
     words = (known or Metric(name)).words
     unit, factor = (known.shown, known.factor) if known else (base, 1.0)
@@ -46,9 +46,9 @@ def measure_of(name: str, base: str, numbers: list[float]) -> Measure:
 
 
 def printed_number(value: Any, name: str) -> float:
-    """A number as a paper prints it, in the unit that metrics.json has for the measure: ``95.6 %`` is 0.956.
+    """A number as a paper prints it, converted to the measure's unit in metrics.json: ``95.6 %`` is 0.956.
 
-    Raises HowdahError for one in a unit that is not the measure's.
+    Raises HowdahError if its unit does not fit the measure.
     """
     try:
         return known_metrics().get(name, Metric(name)).read(str(value))
@@ -61,7 +61,7 @@ _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 @dataclass(frozen=True)
 class Tick:
-    """A value with its text; ``strong`` ones have a line across the plot."""
+    """A value with its text; ``strong`` ticks have a line across the plot."""
 
     value: float
     text: str
@@ -70,7 +70,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Scale:
-    """``least`` to ``most`` on the pixels ``first`` to ``last`` (which may run downwards)."""
+    """Maps ``least`` to ``most`` to the pixels ``first`` to ``last`` (which may run downwards)."""
 
     least: float
     most: float
@@ -79,7 +79,7 @@ class Scale:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """The pixel of a value; what lies beyond the scale is drawn at its edge."""
+        """The pixel of a value; values beyond the scale are drawn at its edge."""
         value = min(max(value, self.least), self.most)
         if self.logarithmic:
             share = math.log(value / self.least) / math.log(self.most / self.least)
@@ -96,9 +96,9 @@ class Scale:
 
 
 def bounds(values: list[float], *, logarithmic: bool, zero: bool) -> tuple[float, float]:
-    """Ends of a scale that holds the values with a little room; ``zero``: it begins (or ends) at 0 if that is near.
+    """The ends of a scale that holds the values with a little room; ``zero``: it begins (or ends) at 0 if that is near.
 
-    A logarithmic scale leaves out what is not above 0. Without a value: 0 to 1, or 1 to 10.
+    A logarithmic scale ignores values that are not above 0. Without values: 0 to 1, or 1 to 10.
     """
     if logarithmic:
         positive = [value for value in values if value > 0]
@@ -133,7 +133,7 @@ def _linear(scale: Scale, wanted: int) -> list[Tick]:
 
 
 def _text(value: float, step: float) -> str:
-    """With the digits that the step needs, so that 10 and 12.5 do not become 10 and 12."""
+    """The value with the digits that the step needs, so that 10 and 12.5 do not become 10 and 12."""
     digits = 4 if value == 0 else max(2, math.floor(math.log10(abs(value))) - math.floor(math.log10(step)) + 2)
     return significant(value, min(digits, 9))
 
@@ -160,13 +160,13 @@ LETTER_PIXELS = 6.6  # of a tick's text, on average
 
 
 def label_at(mark: Tick, scale: Scale, width: float) -> float:
-    """Where the middle of a tick's text stands: at its tick, or as near as the edges of the drawing leave it whole."""
+    """The middle of a tick's text: at the tick, or as near to it as the text fits into the drawing."""
     half = len(mark.text) * LETTER_PIXELS / 2
     return max(half, min(scale.at(mark.value), width - half))
 
 
 def thinned(marks: list[Tick], scale: Scale, width: float) -> list[Tick]:
-    """Ticks without the texts that would run into the text before; the last one's text stays.
+    """The ticks without the texts that would overlap the previous text; the last text stays.
 
     ``width`` is the drawing's, in pixels.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is stored of runs that are not here: means, texts, curves and distributions, from which figures are drawn."""
+"""Stored results of runs that are not here: means, texts, curves and distributions, from which figures are drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Key = tuple[str, int | str | None, Take | None, str]
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean of ``count`` repetitions with its spread, as ``Statistic`` shows it; None where nothing is apart."""
+    """A mean of ``count`` repetitions with its spread as ``Statistic`` shows it; the ends are None if there is no
+    spread."""
 
     count: int
     mean: float
@@ -35,7 +36,7 @@ class Mean:
 
 @dataclass
 class StoredPoint:
-    """All repetitions of one point of a profile; ``numbers`` hold a mean, or how often each text was found."""
+    """All repetitions of one point of a profile; ``numbers`` holds a mean, or the count of each text."""
 
     slug: str
     algorithm: str
@@ -47,13 +48,13 @@ class StoredPoint:
     times_us: dict[str, int] = field(default_factory=dict)  # how long a run and its measurement window are
 
     def key(self, metric: str, flow: int | str | None, take: Take | None, to: str = "") -> Key:
-        """Under which a number stands."""
+        """The key of a number."""
         return (metric, None, None, to) if self.single else (metric, flow, take, to)
 
 
 @dataclass
 class StoredExperiment:
-    """The points of a profile. ``figures`` are by id: what a figure is drawn from other than the value of a point."""
+    """The points of a profile. ``figures`` has, by id, the data of figures that are not drawn from values of points."""
 
     runs: list[StoredPoint]
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class StoredExperiment:
 
 
 def points_of(profile: Profile) -> list[StoredPoint]:
-    """The points of a profile and of its controls, with nothing stored of them yet."""
+    """The points of a profile and of its controls, with nothing stored yet."""
     return [
         StoredPoint(
             point.slug,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How lines are distinguished: by colour with its dashes, by the shape of their marks, and flows by dashes."""
+"""How lines are distinguished: by colour and its dashes, by the shape of their marks; flows by dashes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHAPES = 6
 
 @dataclass(frozen=True)
 class Style:
-    """Colour on light and dark pages, number of the mark's shape, dash pattern."""
+    """The colour on light and dark pages, the index of the mark's shape, and the dash pattern."""
 
     colour: Colour
     shape: int = 0
@@ -22,17 +22,17 @@ class Style:
 
     @property
     def attributes(self) -> str:
-        """For the element that holds the marks: reports/css/chart.css takes its colour from here."""
+        """The attributes of the element that holds the marks, from which reports/css/chart.css takes the colour."""
         return f'class="line" style="--on-light:{self.colour.light};--on-dark:{self.colour.dark}"'
 
     @property
     def dashed(self) -> str:
-        """Attribute of a path."""
+        """The dash attribute of a path, or nothing."""
         return f' stroke-dasharray="{" ".join(map(str, self.dash))}"' if self.dash else ""
 
 
 def token(name: str, *dash: int) -> Style:
-    """Of a colour that pages have in reports/css/tokens.css."""
+    """A style with a colour from reports/css/tokens.css."""
     return Style(Colour(f"var(--{name})", f"var(--{name})"), dash=dash)
 
 
@@ -40,16 +40,15 @@ INK = token("quiet")  # of what is nobody's
 
 
 def styles(labels: list[str], algorithms: Mapping[str, str] | None = None) -> dict[str, Style]:
-    """One for each line. With all algorithms of an experiment, in the order of its runs, the colours of its report.
-
-    ``algorithms`` has those of labels that are not called by theirs.
+    """A style for each label. Given all algorithms of an experiment in the order of its runs, the colours are those of
+    its report. ``algorithms`` maps labels that are not algorithm names to their algorithm.
     """
     chosen = colours([(label, (algorithms or {}).get(label, label)) for label in labels])
     return dict(zip(labels, _of_colours(chosen[label] for label in labels), strict=True))
 
 
 def variant_styles(variants: Variants) -> list[Style]:
-    """Of the variants of a page, in their order."""
+    """The styles of a page's variants, in their order."""
     return _of_colours(each.colour for each in variants.all)
 
 
@@ -58,7 +57,7 @@ def _of_colours(chosen: Iterable[Colour]) -> list[Style]:
 
 
 def flow_dash(number: int) -> tuple[int, ...]:
-    """Of the flow with this number from 0: the first is solid."""
+    """The dash pattern of the flow with this number, counted from 0; the first is solid."""
     patterns = dashes()
     return tuple(patterns[number % len(patterns)])
 
@@ -82,7 +81,7 @@ def mark(x: float, y: float, shape: int, title: str = "", *, hollow: bool = Fals
 
 
 def cross(x: float, y: float, title: str) -> str:
-    """Where a number is missing."""
+    """The sign for a missing number."""
     path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
     return f'<path d="{path}" class="missing-mark"><title>{escape(title)}</title></path>'
 
@@ -96,8 +95,8 @@ _SAMPLES = {
 
 
 def key(style: Style, *drawn: str) -> str:
-    """The sample of a legend, of what is ``drawn``: line, stairs, faint, instant, mark, hollow, bar, points, crosses,
-    strokes."""
+    """The sample of a legend with the shapes in ``drawn``: line, stairs, faint, instant, mark, hollow, bar, points,
+    crosses, strokes."""
     parts = {
         "line": f'<path d="M0 7H26" class="curve"{style.dashed}/>',
         "stairs": f'<path d="M0 7H26" class="curve"{style.dashed}/>',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A panel of a figure as inline SVG of a page, which needs no script: reports/css/chart.css has its colours."""
+"""A panel of a figure as inline SVG without scripts; reports/css/chart.css has its colours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_A_BAR = 3  # the shape of a printed number
 
 
 def panels_svg(picture: Picture) -> list[tuple[str, str]]:
-    """Title and SVG of each panel: a single one is wide, and again narrow for a phone."""
+    """The title and SVG of each panel. A single panel is drawn twice, wide and narrow (for a phone)."""
     count = sum(len(panel.lines) for panel in picture.panels)
     most = min(_MOST_OF_A_CURVE, max(_FEWEST_OF_A_CURVE, _MOST_NUMBERS // max(count, 1)))
     sizes = (PANEL,) if len(picture.panels) > 1 else (WIDE, NARROW)
@@ -36,7 +36,7 @@ def panels_svg(picture: Picture) -> list[tuple[str, str]]:
 
 
 def panel_svg(panel: Panel, size: Size, title: str, most: int = _MOST_OF_A_CURVE) -> str:
-    """``most`` are the points of a curve over time in the larger sizes."""
+    """Draw one panel; ``most`` is the number of points of a curve over time in the larger sizes."""
     canvas = Canvas(size, panel.across, panel.up)
     canvas.ground()
     if size == NARROW:
@@ -95,7 +95,7 @@ _SHAPES = {"points": (0.9, "h1.8v1.8h-1.8z"), "crosses": (3.0, "l6 6m0 -6l-6 6")
 
 
 def _spread_out(canvas: Canvas, line: PlotLine, look: LineLook) -> str:
-    """Records one by one, evenly chosen where there are more than a reader distinguishes."""
+    """Draw records one by one, an even selection if there are more than a reader can distinguish."""
     every = max(math.ceil(len(line.x) / _MOST_RECORDS), 1)
     places = [
         (canvas.x.at(x), canvas.y.at(y))
@@ -110,7 +110,7 @@ def _spread_out(canvas: Canvas, line: PlotLine, look: LineLook) -> str:
 
 
 def _steps(canvas: Canvas, line: PlotLine) -> str:
-    """From 0 over sorted values, and on to the edge."""
+    """A step path from 0 over the sorted values and on to the edge."""
     count = len(line.x)
     every = max(1, count // _MOST_STEPS)
     path = f"M{canvas.x.at(line.x[0]):.1f} {canvas.bottom:.1f}"
@@ -120,7 +120,7 @@ def _steps(canvas: Canvas, line: PlotLine) -> str:
 
 
 def _means(canvas: Canvas, panel: Panel, line: PlotLine, number: int) -> str:
-    """Lines lie a little beside each other, so that whiskers at one place can be distinguished."""
+    """Draw means. Lines are offset a little from each other, so that whiskers at one place can be distinguished."""
     of = len(panel.lines)
     beside = (number - (of - 1) / 2) * min(3.0, 12 / max(of, 1))
     path, parts, pen = "", [], "M"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a swept field on an axis: where they stand, how they are written, and in which unit."""
+"""Values of a swept field on an axis: positions, texts, and unit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 
 
 def place_title(name: str, value: str) -> str:
-    """Heading of a panel: what its runs have in common."""
+    """The heading of a panel: what its runs have in common."""
     return value if name == "algorithm" else with_value(name, value)
 
 
@@ -51,13 +51,13 @@ def with_value(name: str, value: str) -> str:
 
 
 def place_words(axes: Mapping[str, object]) -> str:
-    """A sweep point as a reader wants it: ``round-trip time 20 ms, buffer 1 bdp``."""
+    """A sweep point in words: ``round-trip time 20 ms, buffer 1 bdp``."""
     return ", ".join(with_value(name, str(value)) for name, value in axes.items())
 
 
 @dataclass(frozen=True)
 class Swept:
-    """``position`` holds a number for each value as written; ``numeric`` is False for categories, which stand side by
+    """``position`` has a number for each value as written; ``numeric`` is False for categories, which stand side by
     side in the order of the profile."""
 
     name: str
@@ -68,8 +68,8 @@ class Swept:
 
 
 def field_name(name: str) -> str:
-    """A swept field in words: ``path.rtt`` is the round-trip time, ``path.reverse_rate`` the reverse rate; others are
-    called as in the profile, sysctls as people call them: ``tcp_sack``, ``net.core.rmem_max``."""
+    """A swept field in words: ``path.rtt`` is the round-trip time, ``path.reverse_rate`` the reverse rate. Other fields
+    keep their names; sysctls have their usual ones: ``tcp_sack``, ``net.core.rmem_max``."""
     if name in _NAMES:
         return _NAMES[name]
     if name.startswith(_PATH):
@@ -84,7 +84,7 @@ def field_name(name: str) -> str:
 
 
 def swept(name: str, values: list[str]) -> Swept:
-    """The values (distinct, as written) on an axis; numbers if all of them can be read in one unit."""
+    """The values (distinct, as written) on an axis; numeric if all can be read in one unit."""
     for reader in (_plain, _durations, _rates, _shares, _buffers, _spans):
         try:
             numbers, unit = reader(values)
@@ -105,7 +105,7 @@ def _plain(values: list[str]) -> Numbers:
 
 
 def _scaled(numbers: list[float], units: tuple[tuple[str, float], ...]) -> Numbers:
-    """In the largest unit in which the smallest of them (0 apart) is not below 1, or in which all are short."""
+    """Scale to the largest unit in which no number but 0 is below 1, or to a larger one if numbers would be long."""
     least = min((abs(number) for number in numbers if number), default=1.0)
     most = max((abs(number) for number in numbers), default=1.0)
     unit, factor = next(((unit, factor) for unit, factor in units if least >= factor), units[-1])

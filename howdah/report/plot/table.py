@@ -30,7 +30,7 @@ from howdah.report.table import cause_text
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds; ``key`` are the names under which the paper's numbers of it may stand."""
+    """The contents of a column; ``key`` are the names under which the paper may list its numbers for it."""
 
     metric: str
     flow: int | str | None
@@ -41,43 +41,32 @@ class Column:
 
 
 def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Picture:
-    """Mean and spread of each cell, and under them what the paper prints. Raises NothingToDrawError."""
+    """Draw the mean and spread of each cell, and below them the paper's number. Raises NothingToDrawError."""
     across = figure.columns if isinstance(figure.columns, str) else None
     of_columns = [] if across else [axis for column in figure.columns for axis in column.at]  # type: ignore[union-attr]
     axes = list(dict.fromkeys([*figure.rows, *([across] if across else []), *of_columns]))
     selection = select(figure, experiment, *axes)
     columns = _columns(figure, selection, across)
     rows = list(itertools.product(*(selection.values(axis) for axis in figure.rows)))
-    cells: dict[tuple[tuple[str, ...], int], PlotSample] = {}
-    for row in rows:
-        here = selection.where(dict(zip(figure.rows, row, strict=True)))
-        for number, column in enumerate(columns):
-            there = here.where(column.at).runs
-            free = [axis for axis in of_columns if axis not in column.at and len(here.values(axis)) > 1]
-            if free and there:
-                raise NothingToDrawError(f"the column {column.key[0]} needs {free[0]} in its at")
-            cells[row, number] = sample(there, column.metric, column.flow, column.take)
-    if not any(each.stored or each.texts for each in cells.values()) and not any(each.runs for each in cells.values()):
-        raise NothingToDrawError("it has no published number")
-    shown = [row for row in rows if any(cells[row, number].runs for number in range(len(columns)))]
+    cells = _cells(figure, selection, rows, columns, of_columns)
+    shown = [(row, samples) for row, samples in cells.items() if any(each.runs for each in samples)]
     measures = [
-        _measure(column, selection, [cells[row, number] for row in shown]) for number, column in enumerate(columns)
+        _measure(column, selection, [samples[number] for _row, samples in shown])
+        for number, column in enumerate(columns)
     ]
     html = [_head(figure, columns, measures)]
     counts: Counter[int] = Counter()
     missing = []
-    for row in shown:
-        texts = []
-        for number, (column, measure) in enumerate(zip(columns, measures, strict=True)):
-            each = cells[row, number]
+    for row, samples in shown:
+        html.append("<tr>" + "".join(f'<th scope="row">{escape(value)}</th>' for value in row))
+        for each, column, measure in zip(samples, columns, measures, strict=True):
             if (statistic := each.statistic) is not None:
                 counts[statistic.count] += 1
             if each.missing or not each.runs:
                 why = each.why if each.runs else each.absent
                 missing.append(f"{', '.join(row)}, {column.title or measure.words}: {why}")
-            texts.append(f"<td>{_cell(each, measure)}{_paper(figure, row, column, measure)}</td>")
-        name = "".join(f'<th scope="row">{escape(value)}</th>' for value in row)
-        html.append(f"<tr>{name}{''.join(texts)}</tr>")
+            html.append(f"<td>{_cell(each, measure)}{_paper(figure, row, column, measure)}</td>")
+        html.append("</tr>")
     region = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(figure.title)}">'
     drawn = Picture(html=f'{region}<table class="chart-table">{"".join(html)}</tbody></table></div>')
     drawn.caption = [count_words(counts).replace("; no whisker where", "; none where")]
@@ -85,6 +74,30 @@ def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Picture:
         drawn.caption.append(f"In italics: {figure.paper.label}.")
     drawn.missing = missing
     return drawn
+
+
+def _cells(
+    figure: FigureSection,
+    selection: Selection,
+    rows: list[tuple[str, ...]],
+    columns: list[Column],
+    column_axes: list[str],
+) -> dict[tuple[str, ...], list[PlotSample]]:
+    """The samples of each row, one for each column. Raises NothingToDrawError if there are none, or if a column leaves
+    an axis open that other columns choose a value of."""
+    found: dict[tuple[str, ...], list[PlotSample]] = {}
+    for row in rows:
+        here = selection.where(dict(zip(figure.rows, row, strict=True)))
+        found[row] = []
+        for column in columns:
+            runs = here.where(column.at).runs
+            free = [axis for axis in column_axes if axis not in column.at and len(here.values(axis)) > 1]
+            if free and runs:
+                raise NothingToDrawError(f"the column {column.key[0]} needs {free[0]} in its at")
+            found[row].append(sample(runs, column.metric, column.flow, column.take))
+    if not any(each.stored or each.texts or each.runs for samples in found.values() for each in samples):
+        raise NothingToDrawError("it has no published number")
+    return found
 
 
 def _columns(figure: FigureSection, selection: Selection, across: str | None) -> list[Column]:
@@ -158,7 +171,7 @@ def _paper(figure: FigureSection, row: tuple[str, ...], column: Column, measure:
 
 
 def _printed(value: Any, measure: Measure) -> str:
-    """In the unit of the column; a text (such as a cause) as it is."""
+    """The printed number in the unit of the column; a text (such as a cause) as it is."""
     if not measure.base and isinstance(value, str):
         return value
     return significant(printed_number(value, measure.name) * measure.factor, 6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curves against time, of one repetition of each line."""
+"""Curves against time, from one repetition per line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TimelineCurve:
 
 @dataclass
 class TimeLines:
-    """All curves of a figure: panels with title, names of their series and traces; ``ends`` of the axis in seconds."""
+    """All curves of a figure: panels with title, series names and curves; ``ends`` of the axis are in seconds."""
 
     panels: list[tuple[str, list[str], list[TimelineCurve]]]
     ends: tuple[float, float]
@@ -54,8 +54,8 @@ class TimeLines:
 
 
 def draw_time(figure: FigureSection, lines: TimeLines) -> Picture:
-    """Panels by series of one unit, by series, or by the values of an axis; panels of the same series over an axis have
-    the same scale."""
+    """Draw panels by series of one unit, by series, or by the values of an axis; panels with the same series over an
+    axis share a scale."""
     if not any(traces for _, _, traces in lines.panels):
         raise NothingToDrawError("; ".join(lines.missing) or "no run has records of it")
     log = figure.log or ""
@@ -81,17 +81,17 @@ def draw_time(figure: FigureSection, lines: TimeLines) -> Picture:
 
 def _line(each: TimelineCurve, names: list[str], factor: float, most: float) -> PlotLine:
     value = each.value * factor
-    said = f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}"
+    spoken = f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}"
     if each.series in _BELOW:
         value = np.where(value > most, np.nan, value)  # no bound yet
     faint = each.series in _BELOW and "cwnd" in names
     return PlotLine(
-        each.words, each.style, each.time_s.tolist(), value.tolist(), title=each.words, said=said, faint=faint
+        each.words, each.style, each.time_s.tolist(), value.tolist(), title=each.words, spoken=spoken, faint=faint
     )
 
 
 def _drawn_ends(figure: FigureSection, lines: TimeLines) -> tuple[float, float]:
-    """Of the axis of time of all panels; a logarithmic one begins with the first record."""
+    """The ends of the time axis of all panels; a logarithmic axis begins at the first record."""
     begin, end = lines.ends
     if "x" in (figure.log or "") and begin <= 0:
         after = [each.time_s[each.time_s > 0] for _, _, traces in lines.panels for each in traces]
@@ -100,7 +100,7 @@ def _drawn_ends(figure: FigureSection, lines: TimeLines) -> tuple[float, float]:
 
 
 def time_lines(figure: FigureSection, experiment: Experiment) -> TimeLines:
-    """Of the runs of an experiment."""
+    """The curves of a figure from the runs of an experiment."""
     by_series = figure.panels in (None, SERIES_PANELS)
     axes = [figure.lines] if by_series else [figure.lines, str(figure.panels)]
     selection = select(figure, experiment, *axes)
@@ -131,7 +131,7 @@ def time_lines(figure: FigureSection, experiment: Experiment) -> TimeLines:
 
 
 def _groups(figure: FigureSection) -> list[list[str]]:
-    """Series that share a panel: those of one unit, unless each has its own."""
+    """The series that share a panel: those of one unit, unless each has its own."""
     if figure.panels == SERIES_PANELS:
         return [[name] for name in figure.series]
     units = dict.fromkeys(_SERIES[name].unit for name in figure.series)
@@ -139,7 +139,7 @@ def _groups(figure: FigureSection) -> list[list[str]]:
 
 
 def _run_of(figure: FigureSection, here: Selection, where: str, missing: list[str]) -> Run | None:
-    """The repetition that is shown: the one asked for, or the first that counts and has its tables."""
+    """The run that is shown: the requested repetition, or the first that counts and has its tables."""
     runs = sorted(here.made, key=lambda run: run.repetition)
     if figure.repetition is not None:
         runs = [run for run in runs if run.repetition == figure.repetition]
@@ -194,7 +194,7 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
 
 
 def _sequence(run: Run) -> dict[str, Curve]:
-    """Bytes acknowledged from the beginning, by flow, in MB."""
+    """Acknowledged bytes from the start, by flow, in MB."""
     return {
         series.label("flow"): curve_of(_SERIES["sequence"], series, window_ms(run))
         for series in sample_run(run)
@@ -203,12 +203,12 @@ def _sequence(run: Run) -> dict[str, Curve]:
 
 
 def _from_zero(curve: Curve) -> Curve:
-    """The calibration before the flows has packets dropped, too."""
+    """Subtract the first value, because the calibration before the flows also drops packets."""
     return Curve(curve.time_ms, curve.value - curve.value[0])
 
 
 def _cut(curve: Curve, begin: float, end: float) -> tuple[Float64, Float64]:
-    """Within the window, with one sample beyond each end so that the line reaches it."""
+    """The samples in the window, and one beyond each end so that the line reaches it."""
     time: Int64 = curve.time_ms
     first = max(int(np.searchsorted(time, begin * 1000, side="right")) - 1, 0)
     last = int(np.searchsorted(time, end * 1000, side="left")) + 1
@@ -224,7 +224,7 @@ def _ends(figure: FigureSection, used: list[Run]) -> tuple[float, float]:
 
 
 def _legend(figure: FigureSection, traces: list[TimelineCurve]) -> list[LegendItem]:
-    """Colours of the lines, then dashes of the flows, then what the fainter curve is."""
+    """The colours of the lines, then the dashes of the flows, then the meaning of the fainter curve."""
     items: dict[str, LegendItem] = {}
     lines = dict.fromkeys(each.line for each in traces)
     for each in traces:
@@ -242,7 +242,8 @@ def _legend(figure: FigureSection, traces: list[TimelineCurve]) -> list[LegendIt
 
 
 def _reach(each: TimelineCurve, alike: list[TimelineCurve]) -> tuple[float, float]:
-    """Least and greatest; ssthresh counts up to half above the windows: before the first loss it is without bound."""
+    """The least and greatest value. ssthresh counts only up to 1.5 times the largest cwnd, because it is infinite
+    before the first loss."""
     known = each.value[~np.isnan(each.value)]
     if not len(known):
         return 0.0, 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queueing disciplines by their kind: that of file NAME.py is NAME. Guests import those that their plan has."""
+"""Queueing disciplines by kind: file NAME.py has the kind NAME. Guests import only the kinds in their plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue, Hos
 
 @cache
 def discipline(kind: str) -> type[Discipline]:
-    """The class of a kind. Raises ValueError."""
+    """Return the class of a kind. Raises ValueError for an unknown kind."""
     found = _found(kind) if kind.isidentifier() else None
     if found is None:
         raise ValueError(f"there is no kind {kind!r}; known: {', '.join(disciplines())}")
@@ -21,12 +21,13 @@ def discipline(kind: str) -> type[Discipline]:
 
 
 def made(kind: str, options: Mapping[str, Any]) -> Discipline:
-    """A discipline with the options of a plan. Raises ValueError for an unknown kind, TypeError for wrong options."""
+    """Return a discipline with the options of a plan. Raises ValueError for an unknown kind, TypeError for wrong
+    options."""
     return discipline(kind)(**options)
 
 
 def class_made(kind: str, options: Mapping[str, Any]) -> Any:
-    """The same of a class. Raises ValueError where disciplines of the kind have none."""
+    """Return a class of a discipline with the options of a plan. Raises ValueError if the kind has no classes."""
     found = discipline(kind).classes
     if found is None:
         raise ValueError(f"{kind} has no classes")
@@ -35,14 +36,14 @@ def class_made(kind: str, options: Mapping[str, Any]) -> Any:
 
 @cache
 def statistics_of(kind: str) -> type[Discipline] | None:
-    """What reads the kind's own statistics; None for a kind that this project has no class of."""
+    """Return the class that parses a kind's own statistics; None for a kind that this project does not know."""
     return _found(kind) if kind.isidentifier() else None
 
 
 @cache
 def disciplines() -> dict[str, type[Discipline]]:
-    """All by their kinds."""
-    import pkgutil  # not in guests, which know what they need
+    """Return all disciplines by kind."""
+    import pkgutil  # not imported in guests, which know their kinds
 
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     return {name: found for name in names if (found := _found(name)) is not None}
@@ -50,14 +51,14 @@ def disciplines() -> dict[str, type[Discipline]]:
 
 @cache
 def queues() -> dict[str, type[HopQueue]]:
-    """Those that a hop of a path can have, by what profiles call them."""
+    """Return the queues that a hop of a path can have, by their names in profiles."""
     found = [kind for kind in disciplines().values() if issubclass(kind, HopQueue) and not kind.named_by]
     return {kind.name: kind for kind in sorted(found, key=lambda kind: (not kind.fills, kind.name))}
 
 
 @cache
 def host_queues() -> dict[str, type[HostQueue]]:
-    """Those that a sender's interface can have, by what profiles call them."""
+    """Return the queues that a sender's interface can have, by their names in profiles."""
     return {kind.name: kind for kind in disciplines().values() if issubclass(kind, HostQueue)}
 
 

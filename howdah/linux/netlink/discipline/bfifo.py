@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bfifo: a queue of so many bytes that drops at its tail."""
+"""bfifo: a tail-drop queue with a limit in bytes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from howdah.linux.netlink.discipline.pfifo import Pfifo
 
 @planned
 class FifoParameters(Parameters):
-    """First in, first out: drops what does not fit into the buffer. It counts bytes (the kernel's bfifo), to the byte,
+    """First in, first out: drops packets that do not fit into the buffer. It counts bytes exactly (the kernel's bfifo),
     or packets of any size (its pfifo): as many as full frames fit.
     """
 
     counts: str | None = asked(
         None,
-        "what the limit counts; by default bytes, and on the way back what reverse_buffer is given in",
+        "unit of the limit; by default bytes, and in the reverse direction the unit of reverse_buffer",
         choices=("bytes", "packets"),
     )
 
 
 @planned
 class Bfifo(HopQueue):
-    """``limit_bytes`` counts link-layer frames."""
+    """A FIFO in bytes; ``limit_bytes`` counts link-layer frames."""
 
     kind: ClassVar[str] = "bfifo"
     name: ClassVar[str] = "fifo"

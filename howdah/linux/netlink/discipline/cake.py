@@ -18,22 +18,22 @@ _BESTEFFORT = 3
 _FLOW_MODES = {"flowblind": 0, "hosts": 3, "flows": 4, "dual-srchost": 5, "dual-dsthost": 6, "triple-isolate": 7}
 _FILTERS = {"none": None, "filter": "enabled", "aggressive": "aggressive"}
 _FILTER_MODES = {"enabled": 1, "aggressive": 2}
-# It counts struct sk_buff and its data area: 2.2 kB at least for a full frame of 1514 bytes, so the buffer's bytes are
-# multiplied by this (11 / 5) to hold about as many full frames as asked for.
+# CAKE counts struct sk_buff and its data area, at least 2.2 kB for a full frame of 1514 bytes. This factor (11 / 5) on
+# the buffer's bytes makes it hold about as many full frames as the profile means.
 _MEMORY_OF_BYTES = (11, 5)
-_TARGETS = 20  # in a round trip, as tc has it
+_TARGETS = 20  # target = RTT / 20, like tc's
 
 
 @planned
 class CakeParameters(Parameters):
-    """CAKE (Høiland-Jørgensen and others 2018): fair queueing with a descendant of CoDel, behind this path's own rate
-    limit (CAKE's shaper is off). Its buffer counts the kernel's memory, so it is given 2.2 times the bytes asked for.
+    """CAKE (Høiland-Jørgensen and others 2018): fair queueing with a descendant of CoDel, after this path's own rate
+    limit (CAKE's shaper is off). Its buffer counts kernel memory, so it gets 2.2 times the buffer's bytes.
     """
 
-    rtt: int = asked("100 ms", "RTT that it is tuned to; it accepts a wait of a twentieth of that", "duration")
+    rtt: int = asked("100 ms", "RTT to which it is tuned; its target is a twentieth of that", "duration")
     ack_filter: str = asked(
         "none",
-        "drops queued ACKs that a later one of their flow makes needless",
+        "drops queued ACKs that a later ACK of their flow makes redundant",
         choices=("none", "filter", "aggressive"),
     )
     isolation: str = asked("triple-isolate", "which flows or hosts share fairly", choices=tuple(_FLOW_MODES))
@@ -41,7 +41,7 @@ class CakeParameters(Parameters):
 
 @planned
 class Cake(HopQueue):
-    """One tin, no rate limit of its own; it marks whatever can be marked, always."""
+    """CAKE with one tin and without a rate limit of its own; it always marks ECN-capable packets."""
 
     kind: ClassVar[str] = "cake"
     name: ClassVar[str] = "cake"
@@ -56,7 +56,7 @@ class Cake(HopQueue):
     target_us: int
     isolation: str
     memory_limit_bytes: int
-    ack_filter: str | None = field(default=None, metadata=OCCASIONAL)  # as tc tells it
+    ack_filter: str | None = field(default=None, metadata=OCCASIONAL)  # as tc shows it
 
     @classmethod
     def settled(cls, asked: CakeParameters, room: Room) -> Self:
@@ -64,8 +64,8 @@ class Cake(HopQueue):
         return cls(asked.rtt, max(asked.rtt // _TARGETS, 1), asked.isolation, memory, _FILTERS[asked.ack_filter])
 
     def train_packets(self, room: Room) -> int | None:
-        """Its first drop comes at the second packet that waited longer than its target (cobalt_should_drop: the
-        interval is scaled by a root that is zero until then)."""
+        """The first drop is the second packet that waited longer than the target (cobalt_should_drop: the interval is
+        scaled by a root that is zero until then)."""
         return max(room.time_bytes(self.target_us) * 9 // 10 // room.frame_bytes + 1, 2)
 
     def encode(self) -> bytes:

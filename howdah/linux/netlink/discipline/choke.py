@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""choke: RED that compares each packet with one that waits."""
+"""choke: RED that compares each packet with one in the queue."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _STATISTICS = struct.Struct("=IIIII")  # struct tc_choke_xstats
 @planned
 class ChokeParameters(EarlyParameters):
     """CHOKe (Pan, Prabhakar and Psounis 2000): RED that first compares each packet with one drawn from the queue, and
-    drops both where they are of one flow. It counts packets, so that thresholds are whole ones, rounded down."""
+    drops both if they belong to one flow. It counts packets, so thresholds are rounded down to whole packets."""
 
 
 @planned
 class Choke(HopQueue):
-    """Options are those of RED, in packets."""
+    """CHOKe; the options are RED's, in packets."""
 
     kind: ClassVar[str] = "choke"
     name: ClassVar[str] = "choke"
@@ -70,7 +70,7 @@ class Choke(HopQueue):
         )
 
     def train_packets(self, room: Room) -> int | None:  # noqa: ARG002 - as all others have it
-        """The mean queue is below the threshold while the queue is."""
+        """The mean queue stays below the threshold while the queue does."""
         return max(self.least_packets, 2)
 
     def encode(self) -> bytes:
@@ -86,8 +86,9 @@ class Choke(HopQueue):
 
     @classmethod
     def causes(cls, statistics: bytes) -> dict[str, int]:
-        """As ``tc -s`` prints them. ``early``: by its probability, or above its upper threshold. ``pdrop``: it was
-        full. ``matched``: a packet was of one flow with the one drawn from the queue, and both went."""
+        """Drops by cause, as ``tc -s`` prints them. ``early``: by probability, or above the upper threshold. ``pdrop``:
+        the queue was full. ``matched``: a packet and the one drawn from the queue were of one flow, and both were
+        dropped."""
         if len(statistics) < _STATISTICS.size:
             return {}
         counted, full, other, _marked, matched = _STATISTICS.unpack_from(statistics)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""clsact: where filters of what leaves an interface hang; it queues nothing."""
+"""clsact: the hook for egress filters of an interface; it queues nothing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from howdah.linux.netlink.discipline.discipline import Discipline, Words
 
 @planned
 class Clsact(Discipline):
-    """Without options; filters of what leaves hang on it."""
+    """A hook for egress filters, without options."""
 
     kind: ClassVar[str] = "clsact"
-    notes: ClassVar[Mapping[str, str]] = {"": "none; filters of what leaves hang on it"}
+    notes: ClassVar[Mapping[str, str]] = {"": "none; the hook for egress filters"}
 
     def encode(self) -> bytes:
         return b""

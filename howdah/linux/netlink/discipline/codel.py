@@ -11,7 +11,7 @@ from howdah.linux.netlink.discipline.discipline import Attributes, HopQueue, Par
 
 @planned
 class CodelParameters(Parameters):
-    """CoDel (RFC 8289): drops while packets have waited longer than ``target`` for a whole ``interval``."""
+    """CoDel (RFC 8289): drops once packets have waited longer than ``target`` for a whole ``interval``."""
 
     target: int = asked("5 ms", "acceptable waiting time", "duration")
     interval: int = asked("100 ms", "how long a wait may exceed target; about an RTT", "duration")
@@ -22,7 +22,7 @@ class CodelParameters(Parameters):
 
 @planned
 class Codel(Attributes, HopQueue):
-    """A drop takes the packet at the head."""
+    """CoDel; it drops packets at the head."""
 
     kind: ClassVar[str] = "codel"
     name: ClassVar[str] = "codel"
@@ -40,5 +40,5 @@ class Codel(Attributes, HopQueue):
         return cls(room.packets, asked.target, asked.interval, room.ecn)
 
     def train_packets(self, room: Room) -> int | None:
-        """It waits an interval before its first drop."""
+        """CoDel waits an interval before its first drop."""
         return half_of(room, self.interval_us)

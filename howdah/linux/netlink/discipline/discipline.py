@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every queueing discipline is described by, and the ones among them that the queue of a hop can be.
+"""The base classes of queueing disciplines, and of those that can be a hop's or a host's queue.
 
-Fields of a class are the options in a plan: integers in base units. What ``encode`` writes is that of
-include/uapi/linux/pkt_sched.h. Standard library only: guests encode what their plan has.
+The fields of a class are its options in a plan: integers in base units. ``encode`` writes the layouts of
+include/uapi/linux/pkt_sched.h. Standard library only: guests encode the disciplines of their plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from howdah.codec import planned
 from howdah.linux.netlink.message import parse_attributes, u32
 
 if TYPE_CHECKING:
-    from fractions import Fraction  # which takes a guest long, and nothing there needs it
+    from fractions import Fraction  # slow to import in a guest, which does not need it
 
 Words = list[str | int]
 NOTHING: Mapping[str, str] = {}
@@ -23,13 +23,13 @@ NOTHING_READ: Mapping[str, int] = {}
 
 
 class AskedSize(Protocol):
-    """What a profile says of a buffer: howdah.quantity.BufferSize."""
+    """A buffer's size in a profile: howdah.quantity.BufferSize."""
 
     def to_bytes(self, bdp_bytes: Fraction, frame_bytes: int) -> int: ...
 
 
 class UnfitError(ValueError):
-    """A queue of these parameters cannot be; ``hint`` says what to do. ``of_buffer``: the path's buffer is why."""
+    """A queue cannot have these parameters; ``hint`` says what to do. ``of_buffer``: the path's buffer is the cause."""
 
     def __init__(self, what: str, hint: str, *, of_buffer: bool = False) -> None:
         super().__init__(what)
@@ -43,13 +43,13 @@ class Discipline:
 
     kind: ClassVar[str]
     classes: ClassVar[type[Discipline] | None] = None
-    notes: ClassVar[Mapping[str, str]] = NOTHING  # what the table of options says of some of them
-    of_module: ClassVar[str] = ""  # of this project, with its page, where it is not the kernel's
-    strict: ClassVar[bool] = False  # whether the kernel takes options only where they say that they nest
-    # What tc calls the options that the kernel must say as the plan does.
+    notes: ClassVar[Mapping[str, str]] = NOTHING  # notes on options for the table in docs/data-format.md
+    of_module: ClassVar[str] = ""  # note on this project's module and its page, for disciplines outside Linux
+    strict: ClassVar[bool] = False  # whether the kernel requires NLA_F_NESTED on the options
+    # Options that the kernel must report with the plan's values: tc's names to field names.
     told: ClassVar[Mapping[str, str]] = NOTHING
-    # Where the count of marked packets, 32 bits, begins in the kind's own statistics: in attributes of attributes, at
-    # an offset. None for a kind that counts none.
+    # The 32-bit count of marked packets in the kind's own statistics: nested attributes, then an offset. None for a
+    # kind that does not count them.
     marks_in: ClassVar[tuple[int, ...]] = ()
     marks_at: ClassVar[int | None] = None
 
@@ -58,28 +58,28 @@ class Discipline:
         raise NotImplementedError
 
     def size_table(self) -> bytes:
-        """TCA_STAB: what is added to the length of each packet that comes; nothing by default."""
+        """TCA_STAB, which changes the length that each packet counts with; by default empty."""
         return b""
 
     def further(self) -> list[bytes]:
-        """Options of the requests that follow, when the discipline is there."""
+        """Options of further requests, sent once the discipline exists."""
         return []
 
     def words(self) -> Words:
-        """The options as tc takes them, behind the kind."""
+        """The options as tc arguments, to follow the kind."""
         raise NotImplementedError
 
     def stab_words(self) -> Words:
-        """The same as tc takes it, before the kind."""
+        """The size table as tc arguments, to precede the kind."""
         return []
 
     def further_words(self) -> list[Words]:
-        """The same of the changes that follow."""
+        """The options of further requests as tc arguments."""
         return []
 
     @classmethod
     def marks(cls, statistics: bytes) -> int:
-        """Packets marked since the discipline was made, from TCA_STATS_APP; 0 for a kind that counts none."""
+        """Packets marked since the discipline was made, from TCA_STATS_APP; 0 for a kind that does not count them."""
         if cls.marks_at is None:
             return 0
         for step in cls.marks_in:
@@ -88,18 +88,18 @@ class Discipline:
 
     @classmethod
     def causes(cls, statistics: bytes) -> dict[str, int]:  # noqa: ARG003 - as all others have it
-        """Why packets were dropped, from TCA_STATS_APP, where the kind tells it."""
+        """Drops by cause, from TCA_STATS_APP; empty for a kind that does not report causes."""
         return {}
 
 
 def sent(number: int, word: str, form: str = "", *, told: bool = True) -> Any:
-    """A field that the kernel takes as an attribute of 32 bits with this ``number``, and tc behind ``word``: as a
-    number, or in the ``form`` of a duration or of bytes. ``told``: whether the kernel says it as the plan does."""
+    """A field that the kernel takes as a 32-bit attribute with this ``number``, and tc after ``word``: as a number, or
+    in the ``form`` of a duration or of bytes. ``told``: the kernel reports it with the plan's value."""
     return field(metadata={"number": number, "word": word, "form": form, "told": told})
 
 
 class Attributes(Discipline):
-    """A discipline all of whose options are attributes of their own (``sent``)."""
+    """A discipline each of whose options is an attribute (``sent``)."""
 
     _sent: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
@@ -124,7 +124,7 @@ class Attributes(Discipline):
 
     @classmethod
     def read(cls, options: bytes) -> dict[str, int]:
-        """What the kernel says of them in TCA_OPTIONS."""
+        """Parse the options in TCA_OPTIONS."""
         found = parse_attributes(options)
         numbers = {name: said["number"] for name, said in cls._sent.items()}
         return {name: int.from_bytes(found[number], "little") for name, number in numbers.items() if number in found}
@@ -132,7 +132,7 @@ class Attributes(Discipline):
 
 @planned
 class Room:
-    """What a hop gives its queue; ``at`` names a hop apart from the bottleneck in messages."""
+    """The properties of a hop that determine its queue; ``at`` names a hop other than the bottleneck in messages."""
 
     buffer_bytes: int
     rate_bits_per_second: int
@@ -143,7 +143,7 @@ class Room:
 
     @property
     def packets(self) -> int:
-        """Full frames that the buffer has room for, a part counted."""
+        """The buffer in full frames, rounded up."""
         return -(-self.buffer_bytes // self.frame_bytes)
 
     def of(self, size: AskedSize) -> int:
@@ -151,7 +151,7 @@ class Room:
         return size.to_bytes(self.bdp_bytes, self.frame_bytes)
 
     def time_bytes(self, time_us: int) -> int:
-        """What leaves in a time."""
+        """The bytes that leave in a time."""
         return time_us * self.rate_bits_per_second // 8_000_000
 
 
@@ -164,92 +164,90 @@ def asked(
     most: int | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """A field of what a profile asks for: its default as it is written there, and of which ``quantity`` it is
-    (howdah/profile/queue.py), or its bounds, or its choices. With a default of None and no choices it may be left
-    out."""
+    """A parameter in a profile: its default as written there, and its ``quantity`` (howdah/profile/queue.py), its
+    bounds, or its choices. With a default of None and no choices it is optional."""
     said = {"default": default, "meaning": meaning, "quantity": quantity}
     return field(metadata={**said, "least": least, "most": most, "choices": choices})
 
 
 @planned
 class Parameters:
-    """The parameters of a queue, in base units, as a profile gives them. The text of a class says what the queue
-    does."""
+    """The parameters of a queue in a profile, in base units. A class's docstring describes the queue."""
 
     def wrong(self) -> tuple[str, str] | None:
-        """A field, and why it cannot have its value."""
+        """The name of an invalid field and the reason; None if all are valid."""
         return None
 
 
 class HopQueue(Discipline):
-    """A discipline behind the rate limit of a hop."""
+    """A discipline that queues after the rate limit of a hop."""
 
     name: ClassVar[str]  # in profiles
-    named_by: ClassVar[str] = ""  # the kind whose parameters ask for this one, where profiles do not name it
+    named_by: ClassVar[str] = ""  # the kind whose parameters select this one, if profiles do not name it
     asked: ClassVar[type[Parameters]] = Parameters
-    fills: ClassVar[bool] = False  # whether it takes what its buffer has room for, and drops nothing before
-    drops_held: ClassVar[bool] = False  # whether it drops packets that it held, too
-    unmarked: ClassVar[str] = ""  # why there are no marks of it to count
-    marks_always: ClassVar[bool] = False  # whatever can be marked
-    # Of a kind with two queues: where columns of the table two_queues, 32 bits each, begin in its own statistics.
+    fills: ClassVar[bool] = False  # whether it drops only packets that do not fit into its buffer
+    drops_held: ClassVar[bool] = False  # whether it also drops packets that it has queued
+    unmarked: ClassVar[str] = ""  # why its marks cannot be counted
+    marks_always: ClassVar[bool] = False  # whether it marks ECN-capable packets without being configured to
+    # For a kind with two queues: offsets of the table two_queues' columns, 32 bits each, in its own statistics.
     readings: ClassVar[Mapping[str, int]] = NOTHING_READ
-    since: ClassVar[tuple[int, ...]] = ()  # Linux' first release that has it, where some kernels lack it
+    since: ClassVar[tuple[int, ...]] = ()  # the first Linux release with it, if supported kernels may lack it
 
     @classmethod
     def settled(cls, asked: Any, room: Room) -> HopQueue:
-        """The queue of a hop, from the parameters of the class ``asked``. Raises UnfitError."""
+        """Make the queue of a hop from its parameters, of the class ``asked``. Raises UnfitError."""
         raise NotImplementedError
 
     def train_packets(self, room: Room) -> int | None:  # noqa: ARG002 - as all others have it
-        """Longest packet train that passes without a drop; None: as many as the buffer holds."""
+        """The longest packet train that passes without a drop; None: as many packets as the buffer holds."""
         return None
 
     def marked(self) -> int | None:
-        """The DSCP that it takes for a mark, if it does."""
+        """The DSCP that this queue takes for a mark; None without one."""
         return None
 
     @property
     def decides_on_arrival(self) -> bool:
-        """Whether it drops and marks packets when they come, and so holds none that it drops."""
+        """Whether it drops and marks packets on arrival only, and never drops a packet that it has queued."""
         return False
 
     @classmethod
     def settings(cls, options: bytes) -> dict[str, int | str]:  # noqa: ARG003 - as all others have it
-        """What the kernel says of its options in TCA_OPTIONS, by the names of a plan, of a kind that tc may not
-        know."""
+        """Parse the options in TCA_OPTIONS, by their names in a plan, for a kind that tc may not know."""
         return {}
 
 
 class HostQueue(Discipline):
-    """A discipline behind the rate limit of a sender's interface, which a profile chooses."""
+    """A discipline that queues after the rate limit of a sender's interface; a profile chooses it."""
 
     name: ClassVar[str]  # in profiles
     asked_of_host: ClassVar[type[Parameters]] = Parameters
-    priorities: ClassVar[int] = 1  # that have a queue each, with the whole limit
+    priorities: ClassVar[int] = 1  # number of priorities, each with a queue of the whole limit
 
     @classmethod
     def of_host(cls, asked: Any, roomy_packets: int) -> HostQueue:
-        """From the parameters of the class ``asked_of_host``; ``roomy_packets`` are more than flows ever queue."""
+        """Make the queue from its parameters, of the class ``asked_of_host``; ``roomy_packets`` is more than flows ever
+        queue."""
         raise NotImplementedError
 
     @property
     def room_packets(self) -> tuple[int, int]:
-        """The least that it holds when it drops, and the most that it ever holds."""
+        """The fewest packets it may hold when it drops, and the most it can ever hold."""
         raise NotImplementedError
 
     @classmethod
     def limits(cls, options: bytes) -> dict[str, int]:  # noqa: ARG003 - as all others have it
-        """What the kernel says of its limits in TCA_OPTIONS, by the names of a plan."""
+        """Parse the limits in TCA_OPTIONS, by their names in a plan."""
         return {}
 
 
 def duration(us: int) -> str:
-    """As tc takes it: ``5ms``."""
-    from howdah.quantity import format_duration  # not in guests, which show nothing
+    """Format a duration for tc: ``5ms``."""
+    from howdah.quantity import format_duration  # not imported in guests, which format nothing
 
     return format_duration(us).replace(" ", "")
 
 
 def half_of(room: Room, patience_us: int) -> int:
-    """Half of the frames that leave before a queue that waits for ``patience_us`` begins to drop; two at least."""
+    """Half of the frames that leave before a queue that waits for ``patience_us`` begins to drop; at least two."""
     return max(room.time_bytes(patience_us) // room.frame_bytes // 2, 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dualpi2: a queue of low latency beside a classic one, coupled (RFC 9332)."""
+"""dualpi2: a low-latency queue coupled with a classic one (RFC 9332)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from howdah.linux.netlink.discipline.fair import memory_bytes
 from howdah.linux.netlink.message import attribute, parse_attributes, u32
 
 if TYPE_CHECKING:
-    from fractions import Fraction  # which takes a guest long, and nothing there needs it
+    from fractions import Fraction  # slow to import in a guest, which does not need it
 
 _LIMIT, _MEMORY_LIMIT, _TARGET, _TUPDATE, _ALPHA, _BETA, _STEP_PACKETS, _STEP_US, _STEP_LEAST = range(1, 10)
 _COUPLING, _DROP_OVERLOAD, _DROP_EARLY, _C_PROTECTION, _ECN_MASK, _SPLIT_GSO = range(10, 16)
 _STATISTICS = struct.Struct("=8IiIII")  # struct tc_dualpi2_xstats
 _MOST_GAIN = 2**31 - 1
-_HERTZ = 256  # parts of a hertz in which the kernel is told gains
+_HERTZ = 256  # the kernel takes gains in 1/256 Hz
 _MASKS = {"ect1": 1, "any": 3}  # bits of the IP header's ECN field; CE has both
 _MASK_WORDS = {"ect1": "l4s_ect", "any": "any_ect"}
 _RARE_DROP = 1 / 1000
@@ -27,36 +27,34 @@ _RARE_DROP = 1 / 1000
 
 @planned
 class Dualpi2Parameters(Parameters):
-    """DualPI2 (RFC 9332; Linux has it since 6.17, which `kernel: debian-newest` is): one queue of low latency, for
-    L4S, whose packets are marked from a short wait on, and a classic one. One controller serves both: with its
-    probability p, classic packets are dropped, or marked where they can be, by p squared, and those of low latency are
-    marked by `coupling` times p. It marks whatever can be marked, always. Its buffer holds both queues."""
+    """DualPI2 (RFC 9332; in Linux since 6.17, which `kernel: debian-newest` provides): a low-latency queue for L4S,
+    which marks packets after a short wait, and a classic one. One controller serves both: with its probability p,
+    classic packets are dropped, or marked if ECN-capable, with probability p squared, and low-latency packets are
+    marked with `coupling` times p. It always marks ECN-capable packets. Its buffer holds both queues."""
 
-    target: int = asked("15 ms", "wait that the controller holds", "duration")
+    target: int = asked("15 ms", "wait that the controller aims at", "duration")
     update: int = asked("16 ms", "time between updates of the probability", "duration")
     alpha: int = asked(
         41, "weight of the wait's deviation from target, in 1/256 Hz: 0.16 Hz by default", least=1, most=_MOST_GAIN
     )
     beta: int = asked(819, "weight of the wait's change, in 1/256 Hz: 3.2 Hz by default", least=1, most=_MOST_GAIN)
     step: int | None = asked(
-        None, "wait from which each packet of low latency is marked; 1 ms without step_packets", "duration"
+        None, "wait from which each low-latency packet is marked; 1 ms without step_packets", "duration"
     )
     step_packets: int | None = asked(
-        None, "the same by the packets that wait there, in place of step", least=1, most=1_000_000
+        None, "the same threshold in queued packets, instead of step", least=1, most=1_000_000
     )
-    step_least: int = asked(
-        0, "packets of low latency that wait before one is marked by its step at all", least=0, most=1_000_000
-    )
-    coupling: int = asked(2, "probability of marks of low latency over the controller's", least=1, most=255)
-    classic_share: Fraction = asked("10 %", "of the rate that the classic queue has while both wait", "share")
+    step_least: int = asked(0, "queued low-latency packets below which the step marks none", least=0, most=1_000_000)
+    coupling: int = asked(2, "ratio of the low-latency marking probability to the controller's", least=1, most=255)
+    classic_share: Fraction = asked("10 %", "of the rate, for the classic queue while both have packets", "share")
     low_latency: str = asked(
         "ect1",
-        "ECN codepoints of the queue of low latency: ECT(1), which L4S sends, or any, as of DCTCP; CE is among both",
+        "ECN codepoints of the low-latency queue: ECT(1), which L4S sends, or any, as DCTCP needs; both include CE",
         choices=tuple(_MASKS),
     )
     overload: str = asked(
         "drop",
-        "what packets of low latency meet at a probability of 100 %: classic drops, or none until the buffer is full",
+        "drops of low-latency packets at a probability of 100 %: like classic ones, or none until the buffer is full",
         choices=("drop", "fill"),
     )
     decide: str = asked("dequeue", "when a packet is dropped or marked", choices=("dequeue", "enqueue"))
@@ -71,7 +69,7 @@ class Dualpi2Parameters(Parameters):
 
 @planned
 class Dualpi2(HopQueue):
-    """Large packets are split, as the kernel does by itself."""
+    """DualPI2; it splits large packets, which is the kernel's default."""
 
     kind: ClassVar[str] = "dualpi2"
     name: ClassVar[str] = "dualpi2"
@@ -143,7 +141,7 @@ class Dualpi2(HopQueue):
         )
 
     def train_packets(self, room: Room) -> int | None:
-        """Of n frames that come to an empty queue, n (beta × wait)² are dropped after an update. Two always pass."""
+        """Of n frames that arrive at an empty queue, n (beta × wait)² are dropped after an update. Two always pass."""
         frame_s = room.frame_bytes * 8 / room.rate_bits_per_second
         return max(int((_RARE_DROP / (self.beta / _HERTZ * frame_s) ** 2) ** (1 / 3)), 2)
 
@@ -152,7 +150,7 @@ class Dualpi2(HopQueue):
         return self.decide == "enqueue"
 
     def encode(self) -> bytes:
-        """The limit comes first: the kernel works the memory's out from it."""
+        """The limit comes first, because the kernel derives the memory limit from it."""
         sizes = u32(_LIMIT, self.limit_packets) + u32(_MEMORY_LIMIT, self.memory_limit_bytes)
         control = u32(_TARGET, self.target_us) + u32(_TUPDATE, self.update_us)
         control += u32(_ALPHA, self.alpha) + u32(_BETA, self.beta)
@@ -180,8 +178,8 @@ class Dualpi2(HopQueue):
 
     @classmethod
     def settings(cls, options: bytes) -> dict[str, int | str]:
-        """A tc of iproute2 before 6.17 does not know this kind. The kernel keeps gains in steps that are a little
-        smaller than 1/256 Hz. It rounds them down twice, so that what it says is always less by one."""
+        """Parse the options, because iproute2 before 6.17 does not know this kind. The kernel keeps gains in steps
+        slightly smaller than 1/256 Hz and rounds them down twice, so that it always reports one less."""
         found = {name: int.from_bytes(value, "little") for name, value in parse_attributes(options).items()}
         numbers = {
             "limit_packets": _LIMIT,
@@ -205,8 +203,8 @@ class Dualpi2(HopQueue):
 
     @classmethod
     def causes(cls, statistics: bytes) -> dict[str, int]:
-        """``classic``, ``low_latency``: packets that came into each queue. ``step_marks``: of the marks, those by the
-        step; a packet that the controller has marked is marked again."""
+        """``classic``, ``low_latency``: packets that arrived at each queue. ``step_marks``: marks by the step; a packet
+        that the controller has marked is counted again."""
         if len(statistics) < _STATISTICS.size:
             return {}
         told = _STATISTICS.unpack_from(statistics)

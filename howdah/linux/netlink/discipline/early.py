@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What random early detection is given and tells the kernel, and what descends from it."""
+"""Parameters and kernel options of random early detection and its descendants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from howdah.codec import planned
 from howdah.linux.netlink.discipline.discipline import AskedSize, Parameters, Room, UnfitError, Words, asked
 
 if TYPE_CHECKING:
-    from fractions import Fraction  # which takes a guest long, and nothing there needs it
+    from fractions import Fraction  # slow to import in a guest, which does not need it
 
 _PROBABILITY_ONE = 2**32
 _PARAMETERS = struct.Struct("=IIIBBBB")  # struct tc_red_qopt, and tc_choke_qopt of the same layout
@@ -19,7 +19,7 @@ _PARAMETERS = struct.Struct("=IIIBBBB")  # struct tc_red_qopt, and tc_choke_qopt
 
 @planned
 class EarlyParameters(Parameters):
-    """What random early detection is given, and what descends from it."""
+    """The parameters that random early detection and its descendants share."""
 
     least: AskedSize | None = asked(
         None, "mean queue from which packets are dropped; a third of most by default", "buffer"
@@ -27,10 +27,10 @@ class EarlyParameters(Parameters):
     most: AskedSize | None = asked(
         None, "mean queue from which every packet is dropped; a quarter of the buffer by default", "buffer"
     )
-    probability: Fraction = asked("2 %", "of a drop when the mean queue has reached most", "share")
+    probability: Fraction = asked("2 %", "of a drop when the mean queue reaches most", "share")
     burst: int | None = asked(
         None,
-        "packets that may come at once; (2 least + most) / (3 frames) by default, or what the kernel holds",
+        "packets that may arrive at once; by default (2 least + most) / (3 frames), or what the kernel can hold",
         least=1,
         most=1_000_000,
     )
@@ -43,7 +43,7 @@ class EarlyParameters(Parameters):
 
 @dataclass(frozen=True)
 class Early:
-    """Limit and thresholds, in what is counted, and the kernel's numbers (red_numbers.py)."""
+    """Limit and thresholds, in the unit that is counted, and the kernel's numbers (red_numbers.py)."""
 
     limit: int
     least: int
@@ -57,11 +57,13 @@ class Early:
 
 
 def early(called: str, kind: str, asked: EarlyParameters, room: Room, unit: str) -> Early:
-    """Settled for a hop; ``called`` is its name in messages, ``unit`` what it counts: bytes or packets.
+    """Compute the options for a hop; ``called`` is the name in messages, ``unit`` what is counted: bytes or packets.
 
     Raises UnfitError.
     """
-    from howdah.linux.netlink.discipline.red_numbers import red_numbers  # guests are given the numbers
+    from howdah.linux.netlink.discipline.red_numbers import (
+        red_numbers,
+    )  # not imported in guests, whose plan has the numbers
 
     step, frame = (room.frame_bytes, room.frame_bytes) if unit == "packets" else (1, room.frame_bytes)
     most = room.of(asked.most) if asked.most else room.buffer_bytes // 4

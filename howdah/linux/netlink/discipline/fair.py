@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What queues with a queue for each flow have in common."""
+"""What the disciplines with a queue for each flow have in common."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FairParameters(Parameters):
 
 
 def memory_bytes(room: Room) -> int:
-    """Enough that the limit in packets is what counts."""
+    """A memory limit large enough that the limit in packets takes effect first."""
     needed = 4 * room.buffer_bytes + 64 * room.frame_bytes
     return min(max(_LEAST_MEMORY_BYTES, needed), LARGEST_MEMORY_BYTES)
 

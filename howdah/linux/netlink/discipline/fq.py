@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fq: fair queueing with pacing, of a sender's interface."""
+"""fq: fair queueing with pacing, for a sender's interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STATISTICS = struct.Struct("=5Q")  # struct tc_fq_qd_stats up to flows_plimit
 
 @planned
 class FqParameters(Parameters):
-    """fq (`net/sched/sch_fq.c`): a queue for each connection, which it paces at the rate that TCP asks for."""
+    """fq (`net/sched/sch_fq.c`): a queue for each connection, paced at the rate that TCP sets."""
 
     limit: int = asked(10_000, "packets of all connections", least=1, most=1_000_000)
     flow_limit: int = asked(100, "packets of one connection", least=1, most=1_000_000)
@@ -25,7 +25,7 @@ class FqParameters(Parameters):
 
 @planned
 class Fq(Attributes, HostQueue):
-    """``flow_limit_packets`` is the limit of one flow."""
+    """fq; ``flow_limit_packets`` is the limit of one flow."""
 
     kind: ClassVar[str] = "fq"
     name: ClassVar[str] = "fq"
@@ -48,7 +48,8 @@ class Fq(Attributes, HostQueue):
 
     @classmethod
     def causes(cls, statistics: bytes) -> dict[str, int]:
-        """``of_one_flow``: drops at the limit of one flow. ``throttled``: how often a flow had to wait for its time."""
+        """``of_one_flow``: drops at the limit of one flow. ``throttled``: how often a flow had to wait for its pacing
+        time."""
         if len(statistics) < _STATISTICS.size:
             return {}
         _gc, _priority, _retransmitted, throttled, of_one_flow = _STATISTICS.unpack_from(statistics)

@@ -18,7 +18,7 @@ class FqCodelParameters(FairParameters, CodelParameters):
 
 @planned
 class FqCodel(Attributes, HopQueue):
-    """A drop takes packets at the head of the longest queue."""
+    """FQ-CoDel; it drops packets at the head of the longest queue."""
 
     kind: ClassVar[str] = "fq_codel"
     name: ClassVar[str] = "fq_codel"

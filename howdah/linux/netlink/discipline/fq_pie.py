@@ -18,7 +18,7 @@ class FqPieParameters(FairParameters, PieParameters):
 
 @planned
 class FqPie(Attributes, HopQueue):
-    """It refuses what comes, and drops nothing that it holds."""
+    """FQ-PIE; it drops packets on arrival only."""
 
     kind: ClassVar[str] = "fq_pie"
     name: ClassVar[str] = "fq_pie"
@@ -29,7 +29,7 @@ class FqPie(Attributes, HopQueue):
     limit_packets: int = sent(1, "limit")
     flows: int = sent(2, "flows")
     target_us: int = sent(3, "target", "duration")
-    update_us: int = sent(4, "tupdate", "duration", told=False)  # which the kernel rounds to its ticks
+    update_us: int = sent(4, "tupdate", "duration", told=False)  # the kernel rounds it to its ticks
     alpha: int = sent(5, "alpha")
     beta: int = sent(6, "beta")
     quantum_bytes: int = sent(7, "quantum")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The times of a trace's opportunities as plans have them: microseconds from each to the next, packed into a text.
+"""The times of a trace's opportunities in a plan: microseconds from each to the next, packed into a string.
 
-Standard library only: a guest reads what it hands to its kernel.
+Standard library only: a guest unpacks them for its kernel.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _BYTES = 4
 
 
 def packed(gaps_us: array[int]) -> str:
-    """32-bit integers, the lowest byte first, zlib, Base64."""
+    """Pack the gaps: 32-bit integers, lowest byte first, zlib, Base64."""
     return base64.b64encode(zlib.compress(_ordered(gaps_us).tobytes(), 9)).decode("ascii")
 
 
 def unpacked(text: str) -> array[int]:
-    """Raises ValueError for what ``packed`` has not made."""
+    """Unpack the gaps. Raises ValueError for text that ``packed`` did not make."""
     try:
         unzipper = zlib.decompressobj()
         content = unzipper.decompress(base64.b64decode(text, validate=True), MOST_OPPORTUNITIES * _BYTES)

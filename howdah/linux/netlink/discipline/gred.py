@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gred: RED with thresholds of their own for marked packets."""
+"""gred: RED with separate thresholds for marked packets."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PRIORITY = 1
 
 @planned
 class GredParameters(EarlyParameters):
-    """RED with lower thresholds for packets that carry a mark, which a congested queue thus drops first (RFC 2597's
-    precedence; the kernel's sch_gred). There is one mean, of all packets; IPv4 packets are looked at."""
+    """RED with lower thresholds for packets that carry a mark, so that a congested queue drops them first (RFC 2597's
+    precedence; the kernel's sch_gred). All packets share one mean queue; only IPv4 packets can be marked."""
 
     dscp: int = asked(14, "DSCP of marked packets; 14 is AF13", least=1, most=63)
     marked_least: AskedSize | None = asked(
@@ -33,13 +33,14 @@ class GredParameters(EarlyParameters):
 
 @planned
 class Gred(HopQueue):
-    """Two virtual queues, of unmarked and of marked packets. In rio mode queues of one priority share the mean."""
+    """GRED with two virtual queues, of unmarked and of marked packets. In rio mode queues of one priority share the
+    mean."""
 
     kind: ClassVar[str] = "gred"
     name: ClassVar[str] = "gred"
     asked: ClassVar[type[Parameters]] = GredParameters
     unmarked: ClassVar[str] = "gred does not count what it marks"
-    # tc tells the options of a virtual queue behind its number.
+    # tc shows the options of a virtual queue after its number.
     told: ClassVar[Mapping[str, str]] = {
         "limit": "limit_bytes",
         "0 min": "least_bytes",
@@ -63,11 +64,11 @@ class Gred(HopQueue):
     marked_most_bytes: int
     marked_burst_packets: int
     marked_probability_log: int
-    dscp: int | None = field(default=None, compare=False)  # for the filter that reads it, not for the queue
+    dscp: int | None = field(default=None, compare=False)  # used by the filter, not by the queue
 
     @classmethod
     def settled(cls, asked: GredParameters, room: Room) -> Self:
-        """Both thresholds share one mean, and so its weight."""
+        """Make the queue; both pairs of thresholds share one mean, and therefore its weight."""
         from howdah.linux.netlink.discipline.red_numbers import burst_of, probability_log
 
         of, frame = early("GRED", cls.name, asked, room, "bytes"), room.frame_bytes
@@ -101,19 +102,19 @@ class Gred(HopQueue):
         )
 
     def train_packets(self, room: Room) -> int | None:
-        """The mean queue is below the threshold while the queue is."""
+        """The mean queue stays below the threshold while the queue does."""
         return max(self.least_bytes // room.frame_bytes, 2)
 
     def marked(self) -> int | None:
         return self.dscp
 
     def encode(self) -> bytes:
-        """Room and number of the virtual queues."""
+        """The limit and the number of virtual queues."""
         setup = struct.pack("=IIBBH", 2, 0, 1, 0, 0)  # struct tc_gred_sopt
         return attribute(_DPS, setup) + u32(_LIMIT, self.limit_bytes)
 
     def further(self) -> list[bytes]:
-        """One for each virtual queue (struct tc_gred_qopt)."""
+        """The options of each virtual queue (struct tc_gred_qopt)."""
         found = []
         for queue, (least, most, _burst, log) in enumerate(self._virtual_queues()):
             sizes = (self.limit_bytes, least, most, queue)
@@ -134,7 +135,7 @@ class Gred(HopQueue):
         return found
 
     def _virtual_queues(self) -> tuple[tuple[int, int, int, int], ...]:
-        """Least, most, burst and the probability's logarithm, of unmarked and of marked packets."""
+        """Least, most, burst and logarithm of the probability, for unmarked and for marked packets."""
         marked = (self.marked_least_bytes, self.marked_most_bytes, self.marked_burst_packets)
         return (
             (self.least_bytes, self.most_bytes, self.burst_packets, self.probability_log),

@@ -13,9 +13,9 @@ from howdah.linux.netlink.discipline.discipline import Discipline, Words
 
 @planned
 class HostProcessor(Discipline):
-    """Of our own module, which tc does not know: its words are as they would be written."""
+    """A discipline of our own module, which tc does not know; ``words`` follows tc's style."""
 
-    kind: ClassVar[str] = "howdah_cpu"  # the kernel's names have 15 letters at most
+    kind: ClassVar[str] = "howdah_cpu"  # the kernel allows at most 15 letters
     of_module: ClassVar[str] = "of the module `howdah_processor` ([processor.md](processor.md))"
     notes: ClassVar[Mapping[str, str]] = {"search": "0 nothing, 1 each-block, 2 one-pass"}
 
@@ -30,7 +30,7 @@ class HostProcessor(Discipline):
         return struct.pack("=IIIII", *times, self.search, self.queue_packets)
 
     def words(self) -> Words:
-        from howdah.quantity import format_nanoseconds  # not in guests, which show nothing
+        from howdah.quantity import format_nanoseconds  # not imported in guests, which format nothing
         from howdah.search import SEARCHES
 
         times = (("packet", self.packet_ns), ("ack", self.ack_ns), ("searched", self.searched_ns))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""howdah_hop: what a hop does to packets besides delaying them; struct hop_options of modules/hop/hop.h."""
+"""howdah_hop: changes a hop makes to packets besides delay; struct hop_options of modules/hop/hop.h."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from howdah.linux.netlink.discipline.discipline import Discipline, Words
 from howdah.linux.netlink.discipline.rate import U32_MAX
 
 _ACTIVE, _ANSWERS, _CLEARS_ECN = 1, 2, 4
-# What a TCP option is called in profiles, and its kind (RFC 9293, 7323, 2018).
+# TCP options by their names in profiles, with their kinds (RFC 9293, 7323, 2018).
 OPTIONS = {"window-scale": 3, "sack": 4, "timestamps": 8}
 COUNTERS = ("seen", "lost", "too_large", "answered", "cleared", "stripped", "duplicated", "corrupted", "largest_bytes")
 _STATISTICS = struct.Struct(f"={len(COUNTERS)}I")
@@ -20,8 +20,8 @@ _STATISTICS = struct.Struct(f"={len(COUNTERS)}I")
 
 @planned
 class MiddleHop(Discipline):
-    """Of our own module, which tc does not know: its words are as they would be written. While it is not ``active``
-    everything passes, and nothing is counted."""
+    """A discipline of our own module, which tc does not know; ``words`` follows tc's style. While it is not ``active``,
+    every packet passes and none is counted."""
 
     kind: ClassVar[str] = "howdah_hop"
     of_module: ClassVar[str] = "of the module of that name ([paths.md](paths.md#middleboxes))"
@@ -68,7 +68,7 @@ class MiddleHop(Discipline):
 
     @classmethod
     def causes(cls, statistics: bytes) -> dict[str, int]:
-        """What it did to packets while it was active. ``largest_bytes``: of the largest IPv4 packet that passed."""
+        """Counts of its changes to packets while active. ``largest_bytes``: the largest IPv4 packet that passed."""
         if len(statistics) < _STATISTICS.size:
             return {}
         return dict(zip(COUNTERS, _STATISTICS.unpack_from(statistics), strict=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""howdah_link: a link that carries bytes when a trace says so; the messages of modules/link/link.h."""
+"""howdah_link: a link that carries bytes at the instants of a trace; the messages of modules/link/link.h."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from howdah.linux.netlink.discipline.discipline import Discipline, Words
 from howdah.linux.netlink.discipline.gaps import unpacked
 
 _SETTINGS, _GAPS, _BEGIN, _END = range(4)
-_GAPS_IN_A_MESSAGE = 15_000  # an attribute of netlink has 64 KiB at most
+_GAPS_IN_A_MESSAGE = 15_000  # a netlink attribute holds at most 64 KiB
 
 
 @planned
 class TraceLink(Discipline):
-    """Of our own module, which tc does not know: its words are as they would be written."""
+    """A discipline of our own module, which tc does not know; ``words`` follows tc's style."""
 
     kind: ClassVar[str] = "howdah_link"
     of_module: ClassVar[str] = "of the module of that name ([paths.md](paths.md#links-that-follow-a-trace))"
     notes: ClassVar[dict[str, str]] = {
-        "rate_bits_per_second": "while no trace holds",
-        "overhead_bytes_less": "what a packet counts less than its frame has",
+        "rate_bits_per_second": "while no trace is active",
+        "overhead_bytes_less": "bytes that a packet counts less than its frame",
         "gaps": "from each opportunity to the next in microseconds, as 32-bit integers, zlib, Base64",
     }
 
@@ -48,10 +48,10 @@ class TraceLink(Discipline):
 
 
 def begin(begin_ns: int) -> bytes:
-    """Options of the request after which the trace holds, since an instant of CLOCK_MONOTONIC that has come."""
+    """Options of the request that starts the trace, as of ``begin_ns``, an instant of CLOCK_MONOTONIC in the past."""
     return struct.pack("=IIQ", _BEGIN, 0, begin_ns)
 
 
 def end() -> bytes:
-    """The same after which the constant rate holds again."""
+    """Options of the request that restores the constant rate."""
     return struct.pack("=I", _END)

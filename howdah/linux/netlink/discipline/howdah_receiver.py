@@ -12,7 +12,7 @@ from howdah.linux.netlink.discipline.discipline import Discipline, Words, durati
 
 @planned
 class EmulatedReceiver(Discipline):
-    """Of our own module, which tc does not know: its words are as they would be written."""
+    """A discipline of our own module, which tc does not know; ``words`` follows tc's style."""
 
     kind: ClassVar[str] = "howdah_receiver"
     of_module: ClassVar[str] = "of the module of that name ([receivers.md](receivers.md))"

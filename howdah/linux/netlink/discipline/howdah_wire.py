@@ -12,7 +12,7 @@ from howdah.linux.netlink.discipline.discipline import Discipline, Words
 
 @planned
 class Wire(Discipline):
-    """The engine makes it where it divides a plan among kernels."""
+    """A line to another kernel; the engine adds it when it divides a plan among kernels."""
 
     kind: ClassVar[str] = "howdah_wire"
     of_module: ClassVar[str] = "only in the parts of a plan for several kernels ([kernels.md](kernels.md))"

@@ -20,7 +20,7 @@ _VERSION, _RATE_TO_QUANTUM = 3, 10
 
 @planned
 class HtbClass(Discipline):
-    """A rate, which is the ceiling, too, and what may pass at once."""
+    """A class of HTB: a rate, which is also the ceiling, and its bursts."""
 
     rate_bits_per_second: int
     burst_bytes: int
@@ -41,8 +41,8 @@ class HtbClass(Discipline):
 
 @planned
 class Htb(Discipline):
-    """``default_class`` is the minor number of the class that takes what no filter assigns. ``overhead_bytes`` are
-    added to the length of each packet, for its rate and for the queue below it."""
+    """HTB. ``default_class`` is the minor number of the class for packets that no filter assigns. ``overhead_bytes``
+    are added to the length of each packet, for its rate and for the queue below it."""
 
     kind: ClassVar[str] = "htb"
     classes: ClassVar[type[Discipline] | None] = HtbClass

@@ -20,15 +20,15 @@ _GILBERT_ELLIOTT = 2
 
 @planned
 class Netem(Discipline):
-    """With a rate packets stay in order when the delay falls. Where loss comes in bursts, one begins and ends with the
-    probability ``burst_begins_ratio`` and ``burst_ends_ratio`` at each packet."""
+    """A delay line. With a rate, packets stay in order when the delay falls. If loss comes in bursts, a burst begins
+    and ends at each packet with the probability ``burst_begins_ratio`` and ``burst_ends_ratio``."""
 
     kind: ClassVar[str] = "netem"
     notes: ClassVar[Mapping[str, str]] = {
-        "distribution": "a list of 8192ths of the jitter, which packets draw from, or null: as before",
+        "distribution": "deviations that packets draw from, in 8192ths of the jitter; null: unchanged",
         "burst_begins_ratio": "where loss comes in bursts",
         "burst_ends_ratio": "where loss comes in bursts",
-        "tick_us": "of a change; 0: no tick any more",
+        "tick_us": "of a change; 0 ends the ticks",
     }
 
     delay_us: int
@@ -42,12 +42,12 @@ class Netem(Discipline):
     reorder_gap: int = 0
     burst_begins_ratio: float | None = field(default=None, metadata=OCCASIONAL)
     burst_ends_ratio: float | None = field(default=None, metadata=OCCASIONAL)
-    # Of a change alone: what is not given stays as it is.
+    # Used in changes only; absent: unchanged.
     tick_us: int | None = field(default=None, metadata=OCCASIONAL)
 
     @property
     def least_us(self) -> int:
-        """The shortest delay. A packet that overtakes has none."""
+        """The shortest delay; zero if packets may overtake."""
         if self.reorder_ratio:
             return 0
         earliest_us = -self.jitter_us
@@ -57,7 +57,7 @@ class Netem(Discipline):
 
     @property
     def plain(self) -> bool:
-        """Whether it does nothing but delay every packet by the same time."""
+        """Whether it only delays every packet by the same time."""
         others = (self.loss_ratio, self.jitter_us, self.distribution, self.rate_bits_per_second, self.reorder_ratio)
         return not any(others)
 
@@ -76,7 +76,7 @@ class Netem(Discipline):
         )
         if reorder:
             encoded += attribute(_REORDER, struct.pack("=II", reorder, 0))
-        if bursts:  # struct tc_netem_gemodel: begins, ends, arrives in a burst (never), lost outside of one (never)
+        if bursts:  # struct tc_netem_gemodel: begin, end, pass within a burst (never), loss outside (never)
             ratios = (round(ratio * U32_MAX) for ratio in bursts)
             encoded += nested(_LOSS, attribute(_GILBERT_ELLIOTT, struct.pack("=IIII", *ratios, 0, 0)))
         encoded += s64(_LATENCY64, delay_ns) + s64(_JITTER64, jitter_ns)
@@ -88,7 +88,7 @@ class Netem(Discipline):
             encoded += u64(_RATE64, rate) if rate > U32_MAX else b""
         if self.seed is not None:
             encoded += u64(_PRNG_SEED, self.seed)
-        if self.tick_us is not None:  # struct tc_netem_slot; all zeros switch it off
+        if self.tick_us is not None:  # struct tc_netem_slot; zeros switch it off
             tick_ns = self.tick_us * 1000
             encoded += attribute(_SLOT, struct.pack("=qqiiqq", tick_ns, tick_ns, 0, 0, 0, 0))
         return encoded

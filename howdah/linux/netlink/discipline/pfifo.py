@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pfifo: a queue of so many packets that drops at its tail."""
+"""pfifo: a tail-drop queue with a limit in packets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from howdah.linux.netlink.discipline.discipline import HopQueue, HostQueue, Para
 
 @planned
 class RoomyParameters(Parameters):
-    """First in, first out, with room for all that flows queue, so that it never drops."""
+    """First in, first out, with room for all packets that flows queue, so that it never drops."""
 
 
 @planned
 class Pfifo(HopQueue, HostQueue):
-    """``limit_packets`` counts packets of any size. The form of a fifo that counts packets."""
+    """A FIFO in packets; ``limit_packets`` counts packets of any size."""
 
     kind: ClassVar[str] = "pfifo"
     name: ClassVar[str] = "fifo"

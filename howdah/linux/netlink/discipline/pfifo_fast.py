@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pfifo_fast: the kernel's own default, of a sender's interface."""
+"""pfifo_fast: the kernel's default, for a sender's interface."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PfifoFastParameters(Parameters):
 
 @planned
 class PfifoFast(HostQueue):
-    """It takes ``limit_packets`` from the interface when it is made (``txqueuelen``)."""
+    """pfifo_fast; it takes ``limit_packets`` from the interface's ``txqueuelen`` when it is made."""
 
     kind: ClassVar[str] = "pfifo_fast"
     name: ClassVar[str] = "pfifo_fast"

@@ -8,14 +8,14 @@ from typing import ClassVar, Self
 from howdah.codec import planned
 from howdah.linux.netlink.discipline.discipline import Attributes, HopQueue, Parameters, Room, asked, half_of, sent
 
-BURST_US = 150_000  # within which PIE lets everything pass (RFC 8033, section 4.4)
+BURST_US = 150_000  # initial time in which PIE drops nothing (RFC 8033, section 4.4)
 
 
 @planned
 class PieParameters(Parameters):
-    """PIE (RFC 8033): a controller that holds the wait at ``target`` by a drop probability."""
+    """PIE (RFC 8033): a controller that keeps the wait at ``target`` through a drop probability."""
 
-    target: int = asked("15 ms", "wait", "duration")
+    target: int = asked("15 ms", "wait that the controller aims at", "duration")
     update: int = asked(
         "15 ms",
         "time between updates of the probability; the kernel counts it in ticks of 10 ms, rounded up",
@@ -27,7 +27,7 @@ class PieParameters(Parameters):
 
 @planned
 class Pie(Attributes, HopQueue):
-    """It refuses what comes, and drops nothing that it holds."""
+    """PIE; it drops packets on arrival only."""
 
     kind: ClassVar[str] = "pie"
     name: ClassVar[str] = "pie"
@@ -36,7 +36,7 @@ class Pie(Attributes, HopQueue):
 
     limit_packets: int = sent(2, "limit")
     target_us: int = sent(1, "target", "duration")
-    update_us: int = sent(3, "tupdate", "duration", told=False)  # which the kernel rounds to its ticks
+    update_us: int = sent(3, "tupdate", "duration", told=False)  # the kernel rounds it to its ticks
     alpha: int = sent(4, "alpha")
     beta: int = sent(5, "beta")
     ecn: bool = sent(6, "ecn", told=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates and times as queueing disciplines take them."""
+"""Rates and times in the units of queueing disciplines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CELL_LOG = 3  # the smallest for which 1600 bytes fit into 256 cells; informati
 
 
 def ticks(size_bytes: int, bytes_per_second: int) -> int:
-    """Time in which so many bytes pass."""
+    """The time in which ``size_bytes`` pass at the rate, in ticks of 64 ns."""
     return math.ceil(size_bytes * 1_000_000_000 / bytes_per_second / TICK_NS)
 
 

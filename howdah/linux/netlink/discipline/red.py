@@ -18,21 +18,21 @@ _ECN, _ADAPTIVE = 1, 4
 @planned
 class RedParameters(EarlyParameters):
     """Random early detection (Floyd and Jacobson 1993): drops with growing probability while the mean queue is between
-    two thresholds. The mean is exponentially weighted, by ``burst``."""
+    two thresholds. The mean is exponentially weighted; ``burst`` sets the weight."""
 
     adaptive: bool = asked(False, "let the kernel adapt the probability (adaptive RED)")
 
 
 @planned
 class Red(HopQueue):
-    """It refuses what comes, and drops nothing that it holds."""
+    """RED; it drops packets on arrival only."""
 
     kind: ClassVar[str] = "red"
     name: ClassVar[str] = "red"
     asked: ClassVar[type[Parameters]] = RedParameters
     marks_at: ClassVar[int | None] = 12
     told: ClassVar[Mapping[str, str]] = {"limit": "limit_bytes", "min": "least_bytes", "max": "most_bytes"}
-    notes: ClassVar[Mapping[str, str]] = {"idle_shifts": "256 integers", "ewma_log": "the kernel's, as what follows"}
+    notes: ClassVar[Mapping[str, str]] = {"idle_shifts": "256 integers", "ewma_log": "the kernel's, like the next ones"}
 
     limit_bytes: int
     least_bytes: int
@@ -68,7 +68,7 @@ class Red(HopQueue):
         )
 
     def train_packets(self, room: Room) -> int | None:
-        """The mean queue is below the threshold while the queue is."""
+        """The mean queue stays below the threshold while the queue does."""
         return max(self.least_bytes // room.frame_bytes, 2)
 
     def encode(self) -> bytes:

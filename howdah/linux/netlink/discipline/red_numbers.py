@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What RED's parameters are to the kernel (include/net/red.h): binary logarithms, and a table for idle times.
+"""RED's parameters in the kernel's form (include/net/red.h): binary logarithms, and a table for idle times.
 
-The kernel keeps the mean queue as an integer, shifted left by the weight's logarithm, in 32 bits: thresholds of
-megabytes leave room for a small one only. ``tc`` works these numbers out in the same way, so that both agree; that it
-counts idle time in ticks of 64 ns, where the kernel counts microseconds, makes an idle mean fall 15.6 times slower than
-the rate says, here as with ``tc``.
+The kernel keeps the mean queue as an integer in 32 bits, shifted left by the weight's logarithm, so thresholds of
+megabytes leave little room for that logarithm. ``tc`` computes these numbers in the same way, and both agree. It counts
+idle time in ticks of 64 ns and the kernel in microseconds, so an idle mean falls 15.6 times slower than the rate says,
+here as with ``tc``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-TICK_NS = 64  # the unit of time in which tc hands over transmission times
+TICK_NS = 64  # tc's unit of transmission times
 _TABLE_ENTRIES = 256
 _LARGEST_SHIFT = 31
 _LARGEST_IDLE_UNITS = 512
@@ -22,8 +22,8 @@ _MEAN_BITS = 31
 
 @dataclass(frozen=True)
 class RedNumbers:
-    """``ewma_log``: the weight is 2^-ewma_log; ``idle_shifts[k]``: how far the mean is shifted right after an idle time
-    of k x 2^idle_log."""
+    """The kernel's numbers. The weight is 2^-ewma_log; ``idle_shifts[k]`` is how far the mean is shifted right after an
+    idle time of k x 2^idle_log."""
 
     burst_packets: int
     ewma_log: int
@@ -41,10 +41,10 @@ def red_numbers(
     rate: int,
     step_bytes: int = 1,
 ) -> RedNumbers | str:
-    """The kernel's numbers; a text says why there are none. Without ``burst_packets``, the usual burst, or what fits.
+    """Return the kernel's numbers, or a text that says why they do not exist. Without ``burst_packets``, take the usual
+    burst, or the largest that fits. ``step_bytes`` is the unit that the kernel counts: a byte, or with CHOKe a packet.
 
-    ``step_bytes`` is what the kernel counts as one: a byte, or with CHOKe a packet.
-    The weight is the smallest for which the mean stays below ``least_bytes`` while a burst comes into an empty queue
+    The weight is the smallest for which the mean stays below ``least_bytes`` while a burst arrives at an empty queue
     (Floyd and Jacobson 1993, section 4).
     """
     room = _MEAN_BITS - (most_bytes // step_bytes).bit_length()
@@ -54,7 +54,7 @@ def red_numbers(
     if log is None:
         return f"a burst of {asked} packets is smaller than least, which is {least_bytes // packet_bytes} packets"
     if log > room and burst_packets is None:
-        # The fewer packets a burst has, the larger the weight: the largest burst that fits.
+        # The weight grows as the burst shrinks: find the largest burst that fits.
         low, high = math.ceil(least_bytes / packet_bytes), asked
         while low + 1 < high:
             middle = (low + high) // 2
@@ -75,7 +75,7 @@ def probability_log(least_bytes: int, most_bytes: int, probability: float) -> in
 
 
 def burst_of(least_packets: float, weight_log: int) -> int | None:
-    """The least burst of which the weight is 2^-weight_log; None where a packet more leads past it."""
+    """The smallest burst whose weight is 2^-weight_log; None if no burst has exactly this weight."""
     for burst in itertools.count(math.ceil(least_packets)):
         log = _weight_log(least_packets, burst)
         if log is not None and log >= weight_log:
@@ -84,7 +84,7 @@ def burst_of(least_packets: float, weight_log: int) -> int | None:
 
 
 def _weight_log(least_packets: float, burst: int) -> int | None:
-    """Least w with burst + 1 - least <= (1 - (1 - 2^-w)^burst) 2^w, in packets."""
+    """The smallest w with burst + 1 - least <= (1 - (1 - 2^-w)^burst) 2^w, in packets; None without one."""
     over = burst + 1 - least_packets
     if over < 1:
         return None
@@ -96,7 +96,8 @@ def _weight_log(least_packets: float, burst: int) -> int | None:
 
 
 def _idle(ewma_log: int, packet_bytes: int, rate_bits_per_second: int) -> tuple[int, list[int]]:
-    """While nothing comes the mean falls as if packets of ``packet_bytes`` had left at the rate."""
+    """Compute the idle table: while no packet arrives, the mean falls as if packets of ``packet_bytes`` left at the
+    rate."""
     packet_ticks = math.ceil(packet_bytes * 8e9 / rate_bits_per_second / TICK_NS)
     decay = -math.log(1 - 2.0**-ewma_log) / max(packet_ticks, 1)
     idle_log = 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures over all runs of a page, for print: distributions over connections and runs, the map of a sweep, and what
-receivers did."""
+"""Print figures over all runs of a page: distributions over connections and runs, the map of a sweep, and the
+receivers."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ MOST_FIELDS = 20  # along an axis of the map, as on the page; beyond it neighbou
 
 
 def completion_figure(experiments: list[Experiment]) -> Picture:
-    """Of every group completion time and retransmissions, of a transfer completion time. Raises HowdahError where none
-    has enough of them."""
+    """Completion time and retransmissions of each group, and completion time of transfers. Raises HowdahError if none
+    has enough values."""
     variants = Variants(experiments)
     found = distributions(experiments, variants)
     if not found:
@@ -38,7 +38,7 @@ def completion_figure(experiments: list[Experiment]) -> Picture:
 
 
 def exits_figure(experiments: list[Experiment]) -> Picture:
-    """Over all flows of the runs that count. Raises HowdahError where none left slow start."""
+    """The exits of all flows of the runs that count. Raises HowdahError if no flow left slow start."""
     variants = Variants(experiments)
     found = exit_distribution(experiments, variants)
     if found is None:
@@ -48,7 +48,8 @@ def exits_figure(experiments: list[Experiment]) -> Picture:
 
 
 def receivers_figure(experiments: list[Experiment]) -> Picture:
-    """A panel for each measure, a mark for each flow of each run. Raises HowdahError without a capture."""
+    """A panel for each measure of the receivers, a mark for each flow of each run. Raises HowdahError without a
+    capture."""
     variants = Variants(experiments)
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
     across = axes(experiments, variants)
@@ -78,7 +79,7 @@ def receivers_figure(experiments: list[Experiment]) -> Picture:
 
 @dataclass(frozen=True)
 class _Fields:
-    """Fields of one side of the map: their labels, and the one in which a run stands."""
+    """The fields along one side of the map: their labels, and a function that returns the index of a run's field."""
 
     label: str
     names: list[str]
@@ -86,8 +87,8 @@ class _Fields:
 
 
 def map_figure(experiments: list[Experiment], measure: str | None) -> Picture:
-    """The median of a measure over two axes of the sweep, a panel for each variant; of a sweep along one axis, the
-    variants are the rows. Raises HowdahError without a sweep or a number, UsageError for a measure that no run has."""
+    """The median of a measure over two axes of the sweep, a panel for each variant; with one swept axis, the variants
+    are the rows. Raises HowdahError without a sweep or a number, UsageError for a measure that no run has."""
     variants = Variants(experiments)
     sides = [axis for axis in axes(experiments, variants) if not axis.of_variants]
     if not sides:
@@ -116,7 +117,7 @@ def map_figure(experiments: list[Experiment], measure: str | None) -> Picture:
 
 
 def _values(experiments: list[Experiment], measure: str | None) -> tuple[Metric, list[tuple[Run, float]]]:
-    """The measure, and what each run that counts has of it: as a whole, or in its first flow or group."""
+    """The metric, and its value in each run that counts: of the whole run, or of its first flow or group."""
     runs = [run for experiment in experiments for run in experiment.runs if run.counts]
     firsts = [(run, found) for run in runs for _name, found in [*flows_of(run)][:1]]
     known = known_metrics()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands beside a paper's figure: its caption, and what is drawn as rows of a CSV file."""
+"""The caption of a paper figure, and its data as rows of a CSV file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.ackwindow import exit_of
 from howdah.report.drawing import path_label
 from howdah.report.paper.choice import Choice, chosen_runs
-from howdah.report.paper.figures import COURSES, NAMES, beside_of, is_plotted, lines_of, plotted_of
-from howdah.report.paper.plotted import declared_sections
+from howdah.report.paper.figures import NAMES, TIME_FIGURES, extra_curves, has_panels, lines_of, panels_of
+from howdah.report.paper.panels import declared_sections
 from howdah.report.plot.draw import title_of
 from howdah.report.variant import Variants
 
 
-def shows(name: str, experiments: list[Experiment]) -> str:
+def description_of(name: str, experiments: list[Experiment]) -> str:
     """What a figure shows, in words."""
     if name in NAMES:
         return NAMES[name]
@@ -22,15 +22,15 @@ def shows(name: str, experiments: list[Experiment]) -> str:
 
 
 def caption_of(name: str, experiments: list[Experiment], choice: Choice) -> str:
-    """For the file beside the figure."""
+    """The text of the caption file beside the figure."""
     experiments = without_controls(experiments)
     names = ", ".join(each.name for each in experiments)
-    shown = " ".join(plotted_of(name, experiments, choice).caption) if is_plotted(name) else f"{NAMES[name]}."
-    return f"{names}: {shown} {_made(chosen_runs(experiments, choice, with_data=False))}\n"
+    shown = " ".join(panels_of(name, experiments, choice).caption) if has_panels(name) else f"{NAMES[name]}."
+    return f"{names}: {shown} {_conditions(chosen_runs(experiments, choice, with_data=False))}\n"
 
 
-def _made(runs: list[Run]) -> str:
-    """On which path, by which kernels and how often it was measured."""
+def _conditions(runs: list[Run]) -> str:
+    """The path, the kernels and the number of repetitions, in words."""
     paths = {run.point: path_label(run.plan) for run in reversed(runs) if run.plan}
     kernels = list(dict.fromkeys(run.kernel for run in runs))
     repetitions = len({run.repetition for run in runs})
@@ -44,10 +44,10 @@ def _made(runs: list[Run]) -> str:
 
 
 def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[list[str]]:
-    """What is drawn, as rows of a CSV file below its headings; every point of the tables, not thinned."""
+    """The figure's data as rows of a CSV file below its headings, with every point of the tables."""
     experiments = without_controls(experiments)
-    if is_plotted(name):
-        return plotted_of(name, experiments, choice).rows()
+    if has_panels(name):
+        return panels_of(name, experiments, choice).rows()
     if name == "exit-strip":
         rows = [["run", "flow", "after_start_s", "cwnd_packets", "bdp_packets", "cause"]]
         for run in chosen_runs(experiments, choice, with_data=False):
@@ -58,14 +58,14 @@ def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[li
                     numbers = [repr(found.after_start_s), str(found.cwnd_packets), bdp]
                     rows.append([run.name, flow.name, *numbers, found.cause])
         return rows
-    course = COURSES[name]
-    rows = [["line", "run", "time_s", course.label]]
-    lines = lines_of(course, experiments, Variants(experiments), choice)
+    spec = TIME_FIGURES[name]
+    rows = [["line", "run", "time_s", spec.label]]
+    lines = lines_of(spec, experiments, Variants(experiments), choice)
     for line in lines:
         rows += [
             [line.label, line.run.name, repr(float(x)), repr(float(y))] for x, y in zip(line.x, line.y, strict=True)
         ]
-    for name, (times, values, low) in beside_of(course, lines, choice).items():
+    for name, (times, values, low) in extra_curves(spec, lines, choice).items():
         ends = {name: values} if low is None else {f"{name}, from": low, f"{name}, to": values}
         for label, column in ends.items():
             rows += [

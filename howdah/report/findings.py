@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found, in a few sentences: for the top of a page and for the end of a command.
+"""The findings in a few sentences, for the top of a page and the end of a command.
 
-The sentences answer the profile. Where transfers have a size the question is how long they take (completion.py), else
-where flows left their start-up (startup.py). Sides are compared within one place of the sweep (ratio.py). Then it is
-said whether what tells the algorithms apart ever acted, and whether what was swept made a difference at all.
+The sentences answer the profile: how long transfers take if they have a size (completion.py), else where flows left
+their start-up (startup.py). Sides are compared at the same place of the sweep (ratio.py). Then come sentences on
+detectors that never acted, and on swept fields and variants that made no difference.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from howdah.report.heldback import held_over
 from howdah.report.plot.swept import field_name
 from howdah.report.repeated import CAUSE, DETECTED, EXIT_PACKETS
 from howdah.report.startup import has_exit, has_start, startup
-from howdah.report.subject import Subject, places, subjects
+from howdah.report.subject import Subject, places, subjects_of
 from howdah.report.table import Block, Table
 
 
-def found(table: Table) -> list[str]:
-    """Sentences: what the runs show, then what limits what they say. At least one."""
-    said = subjects(table)
-    transfers = [each for each in said if is_transfer(each)]
-    flows = [each for each in said if has_start(each)]
+def findings(table: Table) -> list[str]:
+    """Return the sentences, at least one: what the runs show, then what limits it."""
+    subjects = subjects_of(table)
+    transfers = [each for each in subjects if is_transfer(each)]
+    flows = [each for each in subjects if has_start(each)]
     if transfers and not any(has_exit(each) for each in flows):
         flows = [each for each in flows if not is_transfer(each)]
     told = {id(each) for each in flows}
     held = held_over([each for each in transfers if id(each) not in told], left=True)
-    others = [each for each in said if not is_transfer(each)]
-    sentences = [*completion(transfers, others), *held, *startup(flows), *acted(said), *without_effect(said)]
+    others = [each for each in subjects if not is_transfer(each)]
+    sentences = [*completion(transfers, others), *held, *startup(flows), *acted(subjects), *without_effect(subjects)]
     if any(" … " in sentence for sentence in sentences):
         sentences.append(f"In brackets: {table.spread_words}.")
     sentences += [*table.cautions, *_modelled(table), *_left_out(table)]
@@ -39,7 +39,7 @@ def found(table: Table) -> list[str]:
 
 
 def _modelled(table: Table) -> list[str]:
-    """Which numbers are a simulator's."""
+    """Say which numbers come from a simulator."""
     if not table.models:
         return []
     names = listed(list(table.models))
@@ -49,7 +49,7 @@ def _modelled(table: Table) -> list[str]:
 
 
 def _left_out(table: Table) -> list[str]:
-    """How many runs count in none of it, and why."""
+    """Say how many runs do not count, and why."""
     blocks: list[Block] = [block for _, blocks in table.points for block in blocks]
     out = [each for block in blocks for each in block.excluded]
     if not out:
@@ -64,16 +64,16 @@ def _left_out(table: Table) -> list[str]:
     return [f"{len(out)} of {total} runs do not count: {counts}{why}."]
 
 
-def acted(said: list[Subject]) -> list[str]:
-    """A sentence for each detector that some of the compared algorithms have and others lack, and that did not act."""
-    algorithms = dict.fromkeys(each.algorithm for each in said)
+def acted(subjects: list[Subject]) -> list[str]:
+    """A sentence for each detector that some but not all of the compared algorithms have, and that never acted."""
+    algorithms = dict.fromkeys(each.algorithm for each in subjects)
     detectors = {name: entry.detector for name in algorithms if (entry := ALGORITHMS.get(name))}
     sentences = []
     for detector in dict.fromkeys(name for name in detectors.values() if name):
         having = {name for name, own in detectors.items() if own == detector}
         if len(having) == len(algorithms):
             continue
-        mine = [each for each in said if each.algorithm in having]
+        mine = [each for each in subjects if each.algorithm in having]
         known = {place: _acted([each for each in mine if each.place == place]) for place in places(mine)}
         never = [place for place, ended in known.items() if ended is False]
         if not never:
@@ -87,7 +87,7 @@ def acted(said: list[Subject]) -> list[str]:
 
 
 def _acted(mine: list[Subject]) -> bool | None:
-    """None where nothing says it."""
+    """Whether a detector of these subjects acted; None if the runs do not say."""
     told = False
     for each in mine:
         ends_by = ALGORITHMS[each.algorithm].ends_by
@@ -107,18 +107,18 @@ def _stayed(each: Subject) -> bool:
 _Same = tuple[object, ...]
 
 
-def without_effect(said: list[Subject]) -> list[str]:
-    """A sentence for each swept field, and one for the variants, whose values all gave the same numbers."""
+def without_effect(subjects: list[Subject]) -> list[str]:
+    """A sentence for each swept field, and one for the variants, if all of its values gave the same numbers."""
     sentences = []
-    for name in dict.fromkeys(name for each in said for name in each.axes):
-        values = _if_equal([(_rest(each, name), each.axes.get(name, ""), each) for each in said])
+    for name in dict.fromkeys(name for each in subjects for name in each.axes):
+        values = _if_equal([(_rest(each, name), each.axes.get(name, ""), each) for each in subjects])
         if values:
             what = field_name(name)
             what = what if "_" in what or "." in what else f"{what[0].upper()}{what[1:]}"  # a name stays as it is
             sentences.append(f"{what} made no difference: {listed(values)} give the same numbers.")
-    variants = _if_equal([((each.name, *each.axes.items()), each.variant, each) for each in said])
+    variants = _if_equal([((each.name, *each.axes.items()), each.variant, each) for each in subjects])
     if variants:
-        sentences.append(f"{listed(variants)} give the same numbers{' at every point' if said[0].axes else ''}.")
+        sentences.append(f"{listed(variants)} give the same numbers{' at every point' if subjects[0].axes else ''}.")
     return sentences
 
 
@@ -126,14 +126,15 @@ def _rest(each: Subject, name: str) -> _Same:
     return (each.variant, each.name, *(item for item in each.axes.items() if item[0] != name))
 
 
-def _if_equal(subjects: list[tuple[_Same, str, Subject]]) -> list[str]:
-    """The values, where there are several and each gives the same as the others in all that else is the same."""
+def _if_equal(cases: list[tuple[_Same, str, Subject]]) -> list[str]:
+    """Return the values if there are several and each gives the same results whenever everything else is equal; else
+    nothing."""
     rows: dict[_Same, dict[str, object]] = {}
-    for rest, value, each in subjects:
+    for rest, value, each in cases:
         whole = {name: numbers for name, numbers in each.whole.numbers.items() if name != DETECTED}  # no outcome
         rows.setdefault(rest, {})[value] = (each.of.numbers, each.of.texts, whole)
     values = list(dict.fromkeys(value for row in rows.values() for value in row))
-    if len(values) < 2 or not any(each.of.numbers for _, _, each in subjects):
+    if len(values) < 2 or not any(each.of.numbers for _, _, each in cases):
         return []
     equal = all(len(row) == len(values) and all(one == row[values[0]] for one in row.values()) for row in rows.values())
     return values if equal else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a profile (sweeps, bars, distributions, time lines) and the difference view, for print."""
+"""A profile's figures (sweeps, bars, distributions, time lines) and the difference view, for print."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from howdah.number import significant
 from howdah.profile.experiment import sections_of_experiment
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment
-from howdah.report.contrast import contrasts, leading
+from howdah.report.contrast import contrasts, headline_measures
 from howdah.report.dotplot import side_styles
 from howdah.report.ending import results
 from howdah.report.paper.line import DASHES, MARKS
-from howdah.report.paper.sheet import LIMIT, FigureSheet, broken, columns, entries, plain_logarithm
+from howdah.report.paper.sheet import LIMIT_STYLE, FigureSheet, legend_columns, legend_entries, plain_logarithm, wrapped
 from howdah.report.plot.draw import picture_of
 from howdah.report.plot.limit import Curve, Frame, placed
 from howdah.report.plot.model import Panel, Picture, PlotAxis, PlotLine
 from howdah.report.plot.scale import Scale, Tick
 from howdah.report.source import TableSource
-from howdah.report.subject import subjects
+from howdah.report.subject import subjects_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ DRAWN_KINDS = {
 _PANEL_IN = 1.55
 _HEAD_IN = 0.35
 _MOST_ROWS = 40
-_FIELD_IN, _AROUND_MAP_IN = 0.17, 0.55
+_FIELD_IN, _MAP_MARGIN_IN = 0.17, 0.55
 _NUMBER_IN = 0.36  # that the number of a field of the map needs
 _LETTER_IN, _AXIS_SHARE = 0.062, 0.75
 _NAME_SHARE = 0.36  # of the width that names of rows may have
@@ -54,7 +54,7 @@ _HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "++++", "oooo")
 
 
 def declared_sections(experiments: list[Experiment]) -> dict[str, tuple[FigureSection, Experiment]]:
-    """The figures that profiles ask for and that are pictures, by their names on the command line."""
+    """The drawable figures that profiles declare, by their names on the command line."""
     found: dict[str, tuple[FigureSection, Experiment]] = {}
     for experiment in experiments:
         try:
@@ -67,8 +67,8 @@ def declared_sections(experiments: list[Experiment]) -> dict[str, tuple[FigureSe
     return found
 
 
-def declared(section: FigureSection, experiment: Experiment) -> Picture:
-    """Raises HowdahError where there is nothing to draw."""
+def declared_picture(section: FigureSection, experiment: Experiment) -> Picture:
+    """A declared figure with its full caption. Raises HowdahError if there is nothing to draw."""
     picture = picture_of(section, experiment)
     words = [f"{picture.title}.", section.note, *picture.caption]
     words += [f"Hollow marks: {picture.paper}."] if picture.paper else []
@@ -78,14 +78,14 @@ def declared(section: FigureSection, experiment: Experiment) -> Picture:
 
 
 def difference_figure(experiments: list[Experiment]) -> Picture:
-    """A dot for each side at each point: its ratio to the first one. Raises HowdahError where nothing is compared."""
-    said, metrics = leading(subjects(results(experiments, TableSource())))
-    everything = contrasts(said, metrics)
+    """A dot for each side at each point: its ratio to the first side. Raises HowdahError if nothing is compared."""
+    subjects, metrics = headline_measures(subjects_of(results(experiments, TableSource())))
+    everything = contrasts(subjects, metrics)
     found = [each for each in everything if each.has_ratio]
     if not found:
         raise HowdahError("there are no two sides to compare")
     places = list(dict.fromkeys(each.place for each in found))[:_MOST_ROWS]
-    looks = side_styles(said)
+    looks = side_styles(subjects)
     panels = []
     for metric in dict.fromkeys(each.metric.name for each in found):
         mine = [each for each in found if each.metric.name == metric and each.place in places]
@@ -111,10 +111,10 @@ def difference_figure(experiments: list[Experiment]) -> Picture:
     return Picture("Differences", panels, caption=[caption])
 
 
-def draw_plotted(plotted: Picture, sheet: FigureSheet) -> Figure:
-    """Panels below each other, one legend above; call it in ``sheet.styled()``."""
-    figure = sheet.figure(_HEAD_IN + sum(_height_in(panel, sheet.width_in) for panel in plotted.panels))
-    for axes, panel in zip(figure.subplots(len(plotted.panels), squeeze=False)[:, 0], plotted.panels, strict=True):
+def draw_picture(picture: Picture, sheet: FigureSheet) -> Figure:
+    """Draw the panels below each other with one legend above. Call it within ``sheet.styled()``."""
+    figure = sheet.figure(_HEAD_IN + sum(_height_in(panel, sheet.width_in) for panel in picture.panels))
+    for axes, panel in zip(figure.subplots(len(picture.panels), squeeze=False)[:, 0], picture.panels, strict=True):
         if panel.look == "map":
             _draw_map(axes, panel, sheet.width_in)
         elif panel.look == "dots":
@@ -123,19 +123,19 @@ def draw_plotted(plotted: Picture, sheet: FigureSheet) -> Figure:
             draw_lines(axes, panel, sheet.width_in)
         axes.set_title(panel.title)
         axes.set_xlabel(panel.up.label if panel.look == "dots" else panel.across.label)
-        axes.set_ylabel("" if panel.look == "dots" else broken(panel.up.label, _PANEL_IN - _HEAD_IN))
+        axes.set_ylabel("" if panel.look == "dots" else wrapped(panel.up.label, _PANEL_IN - _HEAD_IN))
     keys = legend_keys(figure.axes)
-    if plotted.paper:
-        keys[f"hollow: {plotted.paper}"] = figure.axes[0].plot([], [], **_HOLLOW, color="#202020")[0]
+    if picture.paper:
+        keys[f"hollow: {picture.paper}"] = figure.axes[0].plot([], [], **_HOLLOW, color="#202020")[0]
     if len(keys) > 1:
-        names = entries(list(keys), sheet.width_in)
-        figure.legend(list(keys.values()), names, loc="outside upper left", ncols=columns(names, sheet.width_in))
-    draw_limits(figure, dict(zip(figure.axes, (panel.limits for panel in plotted.panels), strict=False)))
+        names = legend_entries(list(keys), sheet.width_in)
+        figure.legend(list(keys.values()), names, loc="outside upper left", ncols=legend_columns(names, sheet.width_in))
+    draw_limits(figure, dict(zip(figure.axes, (panel.limits for panel in picture.panels), strict=False)))
     return figure
 
 
 def legend_keys(drawn: list[Axes]) -> dict[str, Any]:
-    """A sample of each label."""
+    """The first sample of each label."""
     keys: dict[str, Any] = {}
     for axes in drawn:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -145,19 +145,19 @@ def legend_keys(drawn: list[Axes]) -> dict[str, Any]:
 
 def _height_in(panel: Panel, width_in: float) -> float:
     if panel.look == "map":
-        return _AROUND_MAP_IN + _FIELD_IN * len(panel.lines)
+        return _MAP_MARGIN_IN + _FIELD_IN * len(panel.lines)
     if panel.look == "dots":
-        places = sum(name.count("\n") + 1 for name in _place_names(panel, width_in))
-        return _AROUND_MAP_IN + _FIELD_IN * max(places, len(panel.across.ticks or ()) * len(panel.lines) // 2)
+        places = sum(name.count("\n") + 1 for name in _row_names(panel, width_in))
+        return _MAP_MARGIN_IN + _FIELD_IN * max(places, len(panel.across.ticks or ()) * len(panel.lines) // 2)
     return _PANEL_IN
 
 
-def _place_names(panel: Panel, width_in: float) -> list[str]:
-    return [broken(tick.text, _NAME_SHARE * width_in) for tick in panel.across.ticks or ()]
+def _row_names(panel: Panel, width_in: float) -> list[str]:
+    return [wrapped(tick.text, _NAME_SHARE * width_in) for tick in panel.across.ticks or ()]
 
 
 def _draw_dots(axes: Axes, panel: Panel, width_in: float) -> None:
-    """A row for each place, as on the page."""
+    """Draw a row for each place, as on the page."""
     for number, line in enumerate(panel.lines):
         shift = (number - (len(panel.lines) - 1) / 2) * 0.8 / len(panel.lines)
         ratio, row = np.array(line.y), np.array(line.x) + shift
@@ -167,15 +167,15 @@ def _draw_dots(axes: Axes, panel: Panel, width_in: float) -> None:
         colour = line.style.colour.light
         axes.hlines(row[there], low[there], high[there], color=colour, linewidth=0.8)
         axes.plot(ratio, row, linestyle="none", marker=mark, color=colour, label=line.label)
-    axes.axvline(1, **LIMIT)
-    names = _place_names(panel, width_in)
+    axes.axvline(1, **LIMIT_STYLE)
+    names = _row_names(panel, width_in)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
 
 
 def _draw_map(axes: Axes, panel: Panel, width_in: float) -> None:
-    """Fields that are darker the more they hold, with their numbers where these fit, else with a bar of shades."""
+    """Draw fields that are darker for larger values, with numbers if they fit, else with a colour bar."""
     across = len(panel.across.ticks or ())
     cells = np.full((len(panel.lines), across), np.nan)
     for row, line in enumerate(panel.lines):
@@ -195,8 +195,8 @@ def _draw_map(axes: Axes, panel: Panel, width_in: float) -> None:
 
 
 def draw_lines(axes: Axes, panel: Panel, width_in: float) -> None:
-    """Lines, bars or marks with the axes of the panel. Those of one label look alike; marks stand beside each other
-    only where they share a place."""
+    """Draw lines, bars or marks with the axes of the panel. Lines with the same label look alike; marks are set side by
+    side only if they share a place."""
     labels = list(dict.fromkeys(line.label for line in panel.lines))
     count = len(labels)
     shared = max(Counter(x for line in panel.lines for x in set(line.x)).values(), default=0) > 1
@@ -240,11 +240,11 @@ def _scale(axis: PlotAxis) -> str:
 
 
 def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -> None:
-    """Reference lines with names and numbers, which paper shows no other way; call it when all else is drawn."""
+    """Draw reference lines with names and numbers, which print has no other way to show. Call it last."""
     shown = {axes: limits for axes, limits in found.items() if limits}
     for axes, limits in shown.items():
         for _name, value in limits:
-            axes.axhline(value, **LIMIT, gid="limit")
+            axes.axhline(value, **LIMIT_STYLE, gid="limit")
     if shown:
         figure.draw_without_rendering()  # which lays the axes out
     for axes, limits in shown.items():
@@ -257,7 +257,7 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
         marks = max((line.get_markersize() for line in drawn if line.get_marker() != "None"), default=0.0)
         scales = Scale(*x, 0.0, right, kinds[0]), Scale(*y, bottom, 0.0, kinds[1])
         frame = Frame(*scales, marks / 2 * _PIXELS_OF_A_POINT)
-        curves = [_seen(line, frame) for line in drawn]
+        curves = [_visible_curve(line, frame) for line in drawn]
         for words, at, base in placed(frame, limits, curves, numbered=True):
             axes.annotate(
                 words,
@@ -270,8 +270,8 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
             )
 
 
-def _seen(line: Line2D, frame: Frame) -> Curve:
-    """Its points; a mark that stands alone is as wide as it is."""
+def _visible_curve(line: Line2D, frame: Frame) -> Curve:
+    """The points of a line; a single mark becomes a segment as wide as the mark."""
     x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
     if len(x) != 1:
         return x, y
@@ -280,7 +280,7 @@ def _seen(line: Line2D, frame: Frame) -> Curve:
 
 
 def _ticks(axes: Axes, panel: Panel, width_in: float) -> None:
-    """The places that have names, which slope where they would touch."""
+    """Label the ticks; slope the labels if they would overlap."""
     ticks = panel.across.ticks or []
     texts = [tick.text for tick in ticks]
     axes.set_xticks([tick.value for tick in ticks], texts)
