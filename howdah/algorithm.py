@@ -216,8 +216,7 @@ class ProfileModule:
 
 
 def algorithms_with(modules: Sequence[ProfileModule], declared: Collection[str] = ()) -> dict[str, Algorithm]:
-    """Return all algorithms by name: the known ones and those of ``modules``. A profile's module always takes
-    precedence.
+    """Return all algorithms by name: the known ones and those of ``modules``. A profile's module has precedence.
 
     A module provides the names that it registers, and replaces every known algorithm whose module has the same name:
     with a ``tcp_cubic.c``, both ``cubic`` and ``cubic-no-hystart`` use that file. A module in ``declared`` provides its
@@ -230,11 +229,11 @@ def algorithms_with(modules: Sequence[ProfileModule], declared: Collection[str] 
         for name, entry in ALGORITHMS.items()
         if entry.builtin and entry.module in own and own[entry.module].may_bring(entry.kernel)
     }
-    found = {name: entry for name, entry in from_modules(modules).items() if not _is_given(entry, declared)}
+    found = {name: entry for name, entry in from_modules(modules).items() if not _is_renamed(entry, declared)}
     return {**ALGORITHMS, **replaced, **found}
 
 
-def _is_given(entry: Algorithm, declared: Collection[str]) -> bool:
+def _is_renamed(entry: Algorithm, declared: Collection[str]) -> bool:
     return entry.module in declared and entry.module != f"{MODULE_PREFIX}{entry.kernel}".replace("-", "_")
 
 

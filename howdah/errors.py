@@ -26,8 +26,7 @@ def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str, *, both: bool = False) -> str:
-    """Return a "did you mean" hint for a mistyped name, followed by ``otherwise`` if ``both``; only ``otherwise`` if no
-    known name is close."""
+    """Return a hint with the closest known name, followed by ``otherwise`` if ``both``; without one, ``otherwise``."""
     close = nearest(name, known)
     if close is None:
         return otherwise
@@ -126,8 +125,7 @@ class UsageError(HowdahError):
 
     @classmethod
     def unknown(cls, what: str, asked: str, known: Iterable[str], has: str) -> UsageError:
-        """Make an error whose hint is the name closest to ``asked``, or the list of ``known`` names introduced by
-        ``has``."""
+        """Make an error whose hint is the known name closest to ``asked``, or the list of all after ``has``."""
         names = list(dict.fromkeys(known))
         close = nearest(asked, names)
         listed = f"{has} {', '.join(names[:30])}" if names else None

@@ -76,8 +76,7 @@ def _is_of_holes(handle: int, status: os.stat_result) -> bool:
 
 
 def read_foreign(path: Path, most_bytes: int = LARGEST_JSON_BYTES) -> bytes:
-    """Return the content of a file opened with ``open_foreign``; the size limit also holds for a file that grows
-    meanwhile."""
+    """Return the content of a file opened with ``open_foreign``, limited even if the file grows meanwhile."""
     with open_foreign(path, most_bytes) as opened:
         return opened.read(most_bytes)
 

@@ -32,8 +32,7 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
 
 
 def folded(text: str, width: int | None, indent: str = "", first: str | None = None) -> list[str]:
-    """Fold a paragraph into lines of at most ``width``; the first one begins with ``first``. Words and paths stay
-    whole."""
+    """Fold a paragraph into lines of at most ``width``; the first begins with ``first``. Words stay whole."""
     begin = indent if first is None else first
     text = re.sub(r"[ \t\r\n]+", " ", text).strip(" ")  # a thin space within a number stays
     if width is None:

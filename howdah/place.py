@@ -61,8 +61,7 @@ def name_of(file: Path) -> Path:
 
 
 def recorded_name(file: Path) -> str:
-    """Return a file's name for records: one of the project's by its path in the repository, any other as the user gave
-    it."""
+    """Return a file's name for records: of the project's by its path in the repository, of others as given."""
     return str(name_of(file)) if file.is_absolute() and file.is_relative_to(PROJECT) else str(file)
 
 

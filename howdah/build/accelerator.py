@@ -50,8 +50,7 @@ def choose(wanted: str, image: Path, cache: Cache) -> Accelerator:
 
 
 def cached_why_no_kvm(image: Path, cache: Cache) -> str | None:
-    """Return the result of ``why_no_kvm``, cached until the next boot or change of QEMU: a trial may take half a
-    minute."""
+    """Return the result of ``why_no_kvm``, cached until a boot or change of QEMU: a trial takes up to half a minute."""
     try:
         status = KVM.stat()
         device = f"{status.st_ctime_ns} {status.st_mode} {os.geteuid()}"

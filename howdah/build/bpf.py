@@ -29,8 +29,7 @@ _HEADER = Path("/usr/include/bpf/bpf_helpers.h")
 
 
 def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) -> Path | ModuleFailure:
-    """Return the object file of ``source``, or why it does not compile. The kernel's image is an ELF file with its
-    types.
+    """Return the object file of ``source``, or why it does not compile. The kernel's image has its types.
 
     ``vmlinux.h`` is generated from these types. The file may include it, headers beside it, and those of libbpf. Raises
     HowdahError if a tool is missing or the kernel has no types (CONFIG_DEBUG_INFO_BTF).

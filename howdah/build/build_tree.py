@@ -42,8 +42,7 @@ class TreeChangedError(Exception):
 
 
 class BuildTree:
-    """The build directory of a tree. ``source`` and ``build`` are for ``make -C source O=build``; hold the tree
-    meanwhile.
+    """The build directory of a tree. Hold it for ``make -C source O=build``.
 
     ``configured`` is a key of the inputs of the configuration in ``build``; None without a configuration.
     """
@@ -61,8 +60,8 @@ class BuildTree:
 
     @contextmanager
     def held(self, waiting: Callable[[], None]) -> Iterator[int]:
-        """Hold the tree, which one process at a time may use. Yields a file descriptor for children to inherit: they
-        hold it, too.
+        """Hold the tree, which one process at a time may use. Yields a descriptor: children that inherit it hold the
+        tree.
 
         Otherwise a build that survives its command could still be writing when the next command begins.
         """
@@ -90,8 +89,7 @@ class BuildTree:
         self.build.mkdir(exist_ok=True)
 
     def record_state(self, fingerprint: str) -> None:
-        """Record the state after make has ended by itself, successfully or not, so that the next build can continue
-        from it."""
+        """Record the state after make has ended by itself, successfully or not, for the next build to continue."""
         state = {"format": _FORMAT, "fingerprint": fingerprint, "configured": self.configured}
         write_json(self._state, {**state, "files": dict(_statuses(self.build))})
 

@@ -61,8 +61,7 @@ class BundlePiece:
 
 @dataclass(frozen=True)
 class BundleFile:
-    """A bundle. ``place`` is a directory or a tar file. ``made`` is a date (2026-11-28), ``howdah`` the version that
-    made it.
+    """A bundle. ``place`` is a directory or a tar file. ``made`` is a date, ``howdah`` the version that made it.
 
     ``documents`` maps the names of the other files to their digests.
     """

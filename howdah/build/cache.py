@@ -150,7 +150,7 @@ class Cache:
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or cache_root()
         self._sound: set[Path] = set()
-        self._told: set[Path] = set()
+        self._reported: set[Path] = set()
 
     def path(self, kind: str, key: str) -> Path:
         """Return where the entry is, or would be."""
@@ -169,16 +169,16 @@ class Cache:
             raise explain(error, f"reading the {kind} {key}", self.root) from error
 
     def _is_sound(self, entry: Path) -> bool:
-        """Return whether the entry matches its seal, checked once per process. Damage is logged, because it causes a
-        rebuild."""
+        """Return whether the entry matches its seal, checked once per process. Damage, which causes a rebuild, is
+        logged."""
         if entry in self._sound:
             return True
         problem = problem_of(entry)
         if problem is None:
             self._sound.add(entry)
             return True
-        if entry not in self._told:
-            self._told.add(entry)
+        if entry not in self._reported:
+            self._reported.add(entry)
             _LOG.warning("the cache's %s %s is not used and is built again: %s", entry.parent.name, entry.name, problem)
         return False
 

@@ -81,8 +81,7 @@ def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[st
     """Return the tree from a bundle or the cache, or build it.
 
     Raises HowdahError if mmdebstrap is missing or cannot fetch. ``further`` are packages that only some traffic needs.
-    Each such set is a separate tree, so that users without that traffic neither fetch the packages nor repeat their
-    runs.
+    Each such set is a separate tree, so that other users neither fetch them nor repeat runs.
     """
     cache = cache or Cache()
     key = tree_key(further)
@@ -140,7 +139,6 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
 
 
 def _versions(root: Path) -> dict[str, str]:
-    """Return the version of each package, from the names of the downloaded files."""
     found = {}
     for file in sorted((root / "var/cache/apt/archives").glob("*.deb")):
         match = _DOWNLOADED.fullmatch(file.name)
@@ -214,8 +212,7 @@ def _compile_python(root: Path, log: Path, tools: Tools) -> None:
 
 
 def _index_libraries(root: Path, log: Path) -> None:
-    """Create ld.so.cache, which saves the guest a search per library. If chroot is not permitted, the tree works
-    without."""
+    """Create ld.so.cache, which saves the guest a search per library; skipped if chroot is not permitted."""
     command = ["/sbin/ldconfig", "-r", str(root)]
     if os.geteuid() != 0:
         command = ["unshare", "--map-root-user", *command]
@@ -259,8 +256,7 @@ def needed_glibc(program: bytes) -> tuple[int, ...]:
 
 
 def image_of_tree(image: Path, image_sha256: str, tools: Tools, tree: GuestTree, cache: Cache) -> Path | None:
-    """Return the image set to use the tree's loader; None if the image or a library loaded into it needs a newer C
-    library.
+    """Return the image with the tree's loader; None if it or its preloaded library needs a newer C library.
 
     On a machine with an older C library, or none (musl), the image would not start at all. The name of the loader is
     part of the file (PT_INTERP, elf(5)); the kernel resolves it relative to the working directory, where the launcher

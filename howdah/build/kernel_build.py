@@ -151,8 +151,7 @@ class KernelBuild:
         self._record(vermagic, missing, interface=None)
 
     def _patch(self) -> None:
-        """Apply the patches and append the name of the set to ``uname -r``, which Kbuild takes from a file
-        localversion*."""
+        """Apply the patches and append the set's name to ``uname -r``, which Kbuild takes from localversion*."""
         patches = self.source.patches
         if patches is None:
             return
@@ -176,20 +175,19 @@ class KernelBuild:
             self._lock = (lock,)
             is_first = not (self.build_dir / ".config").exists()
             try:
-                missing = self._configure_anew(build_tree, content)
+                missing = self._configure_if_changed(build_tree, content)
                 self._compile(_EXPECTED_OBJECTS if is_first else 0)
             except KbuildError:
                 build_tree.record_state(fingerprint)
                 raise
             build_tree.record_state(fingerprint)
-            self._take(content)
+            self._copy_to_entry(content)
         self.source_dir, self.build_dir = self.directory / "source", self.directory / "build"
         interface = self._interface(content)
         self._record(self._vermagic(interface), missing, interface)
 
-    def _configure_anew(self, build_tree: BuildTree, content: TreeContent) -> list[str]:
-        """Configure if any input has changed: it takes seconds, and most edits are to code. Returns as ``_configure``
-        does."""
+    def _configure_if_changed(self, build_tree: BuildTree, content: TreeContent) -> list[str]:
+        """Configure if any input has changed: it takes seconds, and most edits are to code. As ``_configure``."""
         files = {name: what for name, what in content.files.items() if configures(name)}
         made_of = content_key(read_wanted(self.source.release).fragment(), files_sha256(files))
         if build_tree.configured == made_of:
@@ -241,8 +239,7 @@ class KernelBuild:
         )
         self.progress("kernel: compile", max(expected, done), max(expected, done))
 
-    def _take(self, content: TreeContent) -> None:
-        """Copy the parts of a cached kernel from the build tree."""
+    def _copy_to_entry(self, content: TreeContent) -> None:
         build, source = self.directory / "build", self.directory / "source"
         shutil.copy2(self.build_dir / "linux", self.directory / "linux")
         for name in _files(self.build_dir):
@@ -346,7 +343,6 @@ class KernelBuild:
 
 
 def _files(directory: Path) -> list[str]:
-    """Return the relative name of every file and link below a directory."""
     skip = len(str(directory)) + 1
     found = []
     for here, directories, names in os.walk(directory):

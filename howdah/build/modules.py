@@ -80,8 +80,7 @@ class Module:
 
 @dataclass(frozen=True)
 class ModuleSet:
-    """Modules that built, and why others did not, by name; ``of_kernel`` are congestion controls that the kernel's own
-    build made as modules."""
+    """Modules that built, and why others did not, by name; ``of_kernel`` are the kernel's own congestion controls."""
 
     built: dict[str, Module]
     failed: dict[str, HowdahError]

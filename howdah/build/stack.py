@@ -2,8 +2,8 @@
 """Programs with their own TCP stacks, built as their YAML says (docs/stacks.md), once per set of ingredients.
 
 Sources are copied into the cache and built there, so their own directory stays unchanged. The commands use the user's
-own tools and the caches in which those tools keep what they fetch. A stranger's get neither those caches nor the
-network (supervise.py).
+own tools and the caches in which those tools keep what they fetch. A stranger's get no cache and no network
+(supervise.py).
 """
 
 from __future__ import annotations
@@ -119,8 +119,7 @@ def _sandbox(stack: Stack, entry: Path, launcher: Path, *write: Path) -> Sandbox
 
 
 def _versions(stack: Stack, sandbox: Sandbox | None) -> dict[str, str]:
-    """Return the version output of each program that the stack needs. Both program and option come from the stack's
-    file."""
+    """Return the version output of each program that the stack needs; its file names program and option."""
     found = {}
     for program, option in stack.section.needs.items():
         words, environment = [program, option], None
@@ -148,8 +147,7 @@ def sources_in(directory: Path) -> Iterable[Path]:
 
 
 def _libraries(stack: Stack) -> dict[str, Path]:
-    """Return the shared libraries to put beside the program, and their dependencies, by the names that the loader looks
-    up.
+    """Return the shared libraries to put beside the program, and their dependencies, by the loader's names.
 
     The C library is the guest's. Raises StackUnsupportedError.
     """

@@ -75,13 +75,13 @@ def digest_of(kind: str, key: str, cache: Cache) -> BundlePiece | None:
 
 
 def has_digest(sha256: str, cache: Cache) -> bool:
-    return any(_there(bundle, ready, cache) for bundle, ready in _of_digest(sha256, cache))
+    return any(_is_available(bundle, ready, cache) for bundle, ready in _of_digest(sha256, cache))
 
 
 def by_digest(sha256: str, cache: Cache) -> Path | None:
     """Return the entry of the piece with this digest; None if no bundle has it."""
     for bundle, ready in _of_digest(sha256, cache):
-        if _there(bundle, ready, cache):
+        if _is_available(bundle, ready, cache):
             return provide(bundle, ready, cache)
     return None
 
@@ -92,10 +92,10 @@ def _of_digest(sha256: str, cache: Cache) -> list[tuple[BundleFile, BundlePiece]
 
 def _usable(bundle: BundleFile, kind: str, recipe: str, cache: Cache) -> BundlePiece | None:
     ready = bundle.find(kind, recipe)
-    return ready if ready is not None and _there(bundle, ready, cache) else None
+    return ready if ready is not None and _is_available(bundle, ready, cache) else None
 
 
-def _there(bundle: BundleFile, ready: BundlePiece, cache: Cache) -> bool:
+def _is_available(bundle: BundleFile, ready: BundlePiece, cache: Cache) -> bool:
     """Return whether the piece is available. Those of a taken bundle may have been removed from the cache."""
     return not _is_taken(bundle, cache) or cache.find(ready.kind, ready.key) is not None
 

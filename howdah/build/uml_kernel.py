@@ -55,8 +55,7 @@ def kernel_key(source: KernelSource) -> str:
 
 
 def kernel_recipe(kernel: str) -> str | None:
-    """Return a key of how a Debian kernel is configured and compiled, independent of its source's update and the
-    compiler.
+    """Return a key of a Debian kernel's configuration, independent of its source's update and the compiler.
 
     None for other kernels, which are identified by their source.
     """
@@ -103,8 +102,7 @@ def bundled_kernel(kernel: str, progress: Progress, cache: Cache) -> Kernel | No
 
 
 def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) -> Kernel:
-    """Return ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a path: from a bundle or
-    the cache, or built.
+    """Return ``debian-VERSION[+PATCHES]``, ``debian-newest`` or the tree at a path, from a bundle, the cache or built.
 
     The objects of a tree are kept (see build_tree.py), so its next state compiles only what has changed.
 

@@ -69,8 +69,7 @@ def write_sent(file: Path, engine: str, content: dict[str, Any], places: dict[st
 
 
 def sent_bundle(engine: str) -> SentBundle | None:
-    """Return the bundle given to this process for an engine; None without one. Raises HowdahError if it has
-    disappeared."""
+    """Return the bundle given to this process for an engine, or None. Raises HowdahError if it has disappeared."""
     named = os.environ.get(BUNDLE_VARIABLE)
     if named is None:
         return None

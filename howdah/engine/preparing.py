@@ -21,7 +21,7 @@ class Preparation:
         self._needed = {name for plan in plans for name in plan.required_modules or ()}
         self._failures: list[HowdahError] = []
         self._lacking: dict[str, str] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def add_failure(self, error: HowdahError) -> None:
         """Record that one of the plans cannot be run."""
@@ -32,8 +32,8 @@ class Preparation:
     def report_unused(self, modules: ModuleSet, plan: Plan) -> None:
         """Report, once each, modules of the plan that do not build and that no run needs."""
         for unused in modules.unused(plan.modules, self._needed):
-            if str(unused) not in self._told:
-                self._told.add(str(unused))
+            if str(unused) not in self._reported:
+                self._reported.add(str(unused))
                 self._progress(f"not built, and no run needs it: {_place(unused)}{unused.what}", 0, 0)
 
     def conclude(self) -> None:

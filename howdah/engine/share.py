@@ -126,8 +126,7 @@ def stage_programs(directory: RunDirectory, plan: Plan) -> None:
 
 
 def bring_programs(original: RunDirectory, again: RunDirectory, plan: Plan) -> list[str]:
-    """Copy the programs of the original run to its rerun, checking digests; return the names of those that are missing
-    or have changed."""
+    """Copy the original run's programs to its rerun; return the names of those that are missing or changed."""
     missing = []
     for folder, file in programs_of(plan):
         try:
@@ -178,8 +177,7 @@ def _link_tree(source: str, target: str) -> None:
 
 
 def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Path:
-    """Return a directory with the agent's sources, its byte code, and the files that speed up its start in a user-mode
-    kernel.
+    """Return a directory with the agent's sources, its byte code, and files that speed up its start.
 
     It comes from a bundle, or is compiled with the tree's own Python (a second).
     """

@@ -116,12 +116,12 @@ def _host(name: str, host: MachineHostSection, directory: MachineSetDirectory, f
         "ansible_host": host.address,
         "ansible_port": host.ssh_port,
         "ansible_user": host.user,
-        "ansible_ssh_private_key_file": _doubled(directory.key),  # Ansible quotes it
+        "ansible_ssh_private_key_file": _escape_percent(directory.key),  # Ansible quotes it
         "ansible_ssh_common_args": " ".join(
             (
                 "-o IdentitiesOnly=yes",
                 # Ansible needs one word, and ssh a quoted value in it, because it takes several files.
-                "-o " + shlex.quote(f'UserKnownHostsFile="{_doubled(directory.known_hosts)}"'),
+                "-o " + shlex.quote(f'UserKnownHostsFile="{_escape_percent(directory.known_hosts)}"'),
                 "-o StrictHostKeyChecking=accept-new",
                 f"-o HostKeyAlias={name}",
             )
@@ -143,7 +143,7 @@ def _host(name: str, host: MachineHostSection, directory: MachineSetDirectory, f
     return found
 
 
-def _doubled(path: Path) -> str:
+def _escape_percent(path: Path) -> str:
     """Escape a file name for ssh's settings, where % begins a token (ssh_config(5), TOKENS)."""
     return str(path).replace("%", "%%")
 

@@ -136,7 +136,7 @@ def take_down(directory: MachineSetDirectory, progress: Progress, stop_s: float 
     if state:
         for name in running:
             progress(f"switch off {name}", 0, len(running))
-            _order_off(name, state.machines[name], directory)
+            _power_off(name, state.machines[name], directory)
         end = time.monotonic() + stop_s
         for number, name in enumerate(running):
             progress("wait for the machines to end", number, len(running))
@@ -148,8 +148,7 @@ def take_down(directory: MachineSetDirectory, progress: Progress, stop_s: float 
 
 
 def clear(directory: MachineSetDirectory) -> list[str]:
-    """End running machines and remove their disks and sockets; return the names of those that ran. Consoles and keys
-    stay."""
+    """End running machines and remove disks and sockets, not consoles and keys; return the names of those that ran."""
     state = read_state(directory.state)
     killed = []
     for name, machine in state.machines.items() if state else ():
@@ -166,7 +165,7 @@ def clear(directory: MachineSetDirectory) -> list[str]:
     return killed
 
 
-def _order_off(name: str, machine: MachineState, directory: MachineSetDirectory) -> None:
+def _power_off(name: str, machine: MachineState, directory: MachineSetDirectory) -> None:
     route = SshRoute(name, "127.0.0.1", machine.port, "root", directory.path, accept_new=False)
     try:
         route.run(["systemctl", "poweroff", "--no-block"], timeout_s=20)
@@ -186,8 +185,7 @@ def _image(machine_set: MachineSet, host: MachineHostSection, file: Path, how: S
 
 
 def _listeners_first(machine_set: MachineSet) -> list[str]:
-    """Return the hosts in starting order: the monitor listens for all others; on a wire, the end that starts first
-    listens."""
+    """Return the hosts in starting order: the monitor listens for all; on a wire, the first to start listens."""
     names = list(machine_set.hosts)
     return sorted(names, key=lambda name: (name != machine_set.monitor, names.index(name)))
 
@@ -216,11 +214,10 @@ def _start(
 
 
 def _make_disk(own: _Prepared, place: Path, directory: MachineSetDirectory, file: Path) -> None:
-    """Make an overlay of the machine's image, and the personal files in the form that the image expects."""
     overlay = place / "disk.qcow2"
     if own.image is not None:
         make_overlay(overlay, own.image.disk, "raw")
-        _write_own(place / "initrd", own.machine_set, own.name, own.macs, own.image, directory)
+        _write_personal_files(place / "initrd", own.machine_set, own.name, own.macs, own.image, directory)
         return
     assert own.host.image is not None
     disk = (file.resolve().parent / own.host.image).resolve()
@@ -350,7 +347,7 @@ def hub_of(machine_set: MachineSet, name: str, macs: dict[str, str]) -> Hub | No
     return Hub(macs[CONTROL], tuple(f"wires/.control-{other}" for other in others))
 
 
-def _write_own(
+def _write_personal_files(
     target: Path,
     machine_set: MachineSet,
     name: str,

@@ -94,8 +94,7 @@ class SshRoute:
         return done
 
     def spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a program with three pipes and return. When the connection ends, it gets SIGHUP if it has a terminal,
-        otherwise end of file."""
+        """Start a program with three pipes. Without the connection it gets SIGHUP if it has a terminal, else EOF."""
         return subprocess.Popen(
             self.command(argv),
             cwd=self.directory,
@@ -208,7 +207,7 @@ def await_ssh(machines: list[Booting], limit_s: float, progress: Progress) -> di
         if len(ready) < len(machines):
             if time.monotonic() - started > limit_s:
                 late = next(machine for machine in machines if machine.name not in ready)
-                raise _silent(late, limit_s)
+                raise _timeout_error(late, limit_s)
             time.sleep(_POLL_S)
     return ready
 
@@ -240,7 +239,7 @@ def ended_error(machine: Booting) -> RunFailedError:
     )
 
 
-def _silent(machine: Booting, limit_s: float) -> HowdahError:
+def _timeout_error(machine: Booting, limit_s: float) -> HowdahError:
     return RunFailedError(
         f"the virtual machine {machine.name} runs, and does not answer by SSH after {limit_s:g} s",
         where=str(machine.console),

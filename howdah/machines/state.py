@@ -43,8 +43,7 @@ class StartedProcess:
         return self.mark in command
 
     def end(self, patience_s: float) -> bool:
-        """Send SIGTERM, and SIGKILL after ``patience_s``; return once the process is gone, with whether it had been
-        running."""
+        """Send SIGTERM, and SIGKILL after ``patience_s``; return whether it had been running, once it is gone."""
         if not self.is_alive():
             return False
         for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, patience_s)):

@@ -206,7 +206,7 @@ def _taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usable: set[str], *,
         raise _AskedError(chosen.package)
 
     monkeypatch.setattr(Archive, "stamp", lambda _self: "today")
-    monkeypatch.setattr(kernel_package, "_asked", asked)
+    monkeypatch.setattr(kernel_package, "_query", asked)
     monkeypatch.setattr(kernel_package, "_usable_suites", lambda: usable)
     monkeypatch.setattr(kernel_package, "_parts", parts)
     (tmp_path / "apt").mkdir()

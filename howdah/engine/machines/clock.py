@@ -50,7 +50,7 @@ def estimate(samples: Sequence[ClockSample], machine: str) -> Offset:
     upper = min(item.machine_ns - item.sent_ns + _slack(item, middle) for item in samples)
     if lower > upper:
         raise RunFailedError(
-            f"the clock of {machine} jumped by {(lower - upper) / 1e6:.3f} ms while it was asked",
+            f"the clock of {machine} jumped by {(lower - upper) / 1e6:.3f} ms while it was queried",
             hint="Nothing may set CLOCK_MONOTONIC's rate or suspend the machine during a run.",
         )
     shortest = min(item.received_ns - item.sent_ns for item in samples)

@@ -62,8 +62,7 @@ class AgentConversation:
             raise self.failed("its agent ended") from None
 
     def read(self) -> None:
-        """Read the agent's pending messages. Raises RunFailedError, which quotes the line, for a line outside the
-        protocol."""
+        """Read the agent's pending messages. Raises RunFailedError, which quotes it, for any other line."""
         try:
             data = os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:

@@ -44,8 +44,7 @@ _LEAD_NS = 1_000_000_000  # from the choice of the epoch to the first instant of
 
 
 class MachinesEngine:
-    """The machines engine. It makes one run at a time, on all machines of the fleet. ``fleet`` None: there are no
-    machines.
+    """The machines engine. It makes one run at a time, on the whole fleet; None: there are no machines.
 
     ``wiring`` selects what builds the emulator's network: mininet or netlink.
     """
@@ -140,8 +139,7 @@ class _Session:
         self._code = f"{_CODE}-{share.agent_key('mininet')}"
 
     def run(self) -> ClockRecord:
-        """Make the run and return the content of clock.json. Raises RunFailedError; what the machines recorded until
-        then is kept."""
+        """Make the run and return the content of clock.json. Raises RunFailedError; earlier records are kept."""
         with ExitStack() as stack:
             stack.callback(self._remove)
             for number, (name, machine) in enumerate(self._machines.items()):
@@ -158,8 +156,7 @@ class _Session:
     def _deliver(self, machine: RunMachine) -> None:
         """Deliver the machine's part of the plan to a new directory, and the agent unless the machine has it.
 
-        The agent stays there, so that its byte code is compiled only once, which takes an emulated machine many
-        seconds.
+        The agent stays there, because compiling its byte code takes an emulated machine many seconds.
         """
         own = self._directory.raw / machine.name
         own.mkdir(parents=True, exist_ok=True)
@@ -189,8 +186,7 @@ class _Session:
 
     @contextmanager
     def _conversations(self) -> Iterator[list[AgentConversation]]:
-        """Start a session with the agent of each machine; all agents have ended when the context ends, whatever
-        happens."""
+        """Start a session with the agent of each machine; at the end of the context all agents have ended."""
         with ExitStack() as stack:
             conversations = []
             for name, machine in self._machines.items():
@@ -267,8 +263,7 @@ class _Session:
 
     @contextmanager
     def _logging_errors(self, what: str) -> Iterator[None]:
-        """Log an error instead of raising it, so that it hides no other; if files are missing, the run fails where they
-        are read."""
+        """Log an error, so that it hides no other; if files are missing, the run fails where they are read."""
         try:
             yield
         except (HowdahError, OSError) as error:

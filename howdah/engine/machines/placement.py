@@ -18,8 +18,7 @@ _MACHINES = {"sender": "sender", "router": "emulator", "receiver": "receiver"}  
 
 @dataclass(frozen=True)
 class Attachment:
-    """One end of a link between machines: the MAC of its NIC, and the link's 802.1Q tag, or None if it has the wire
-    alone."""
+    """One end of a link between machines: its NIC's MAC, and an 802.1Q tag unless it has the wire alone."""
 
     nic_mac: str
     tag: int | None
@@ -27,8 +26,7 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Placement:
-    """``machines`` maps hosts to machines; ``attachments`` maps (host, interface) to the end of a link between
-    machines."""
+    """``machines`` maps hosts to machines; ``attachments`` (host, interface) to link ends."""
 
     machines: dict[str, str]
     attachments: dict[tuple[str, str], Attachment]
@@ -43,8 +41,7 @@ class Placement:
 
 
 def place_hosts(plan: Plan, machines: Mapping[str, RunMachine]) -> Placement:
-    """Assign the hosts of each role to the machines of that role in turn; all routers share one emulator, and so one
-    clock.
+    """Assign hosts to the machines of their role in turn; all routers share one emulator, and so one clock.
 
     Raises HowdahError if a machine or a wire is missing.
     """

@@ -42,7 +42,7 @@ _OF_A_PLACE, _NAMES = (".cmd", ".s", ".d"), ("build/Makefile", "build/source")
 
 
 @dataclass
-class _Making:
+class _Bundle:
     cache: Cache
     progress: Progress
     level: int
@@ -72,14 +72,13 @@ def make_bundle(
     level: int = LEVEL,
     sign: Callable[[Path], Path] | None = None,
 ) -> str:
-    """Build what is missing and write a bundle: a tar file, or files in ``target`` if that is a directory. Return its
-    digest.
+    """Build what is missing and write a bundle: a tar file, or files in a directory ``target``. Return its digest.
 
     ``traffic`` names kinds that need their own guest tree: ``flent`` or a QUIC stack. ``sign`` signs a file and returns
     the signature's file. Raises HowdahError, also for a kernel without a name that other machines know.
     """
     _try_to_write(target)
-    making = _Making(Cache(), progress, level)
+    making = _Bundle(Cache(), progress, level)
     sets = dict.fromkeys([(), *(packages for name in traffic for packages in packages_of_traffic(name))])
     for kernel in kernels:
         if kernel_recipe(kernel) is None:
@@ -94,7 +93,7 @@ def make_bundle(
     return _write(making, target, sign)
 
 
-def _add(making: _Making, kernel: str, built: Built, packages: tuple[str, ...]) -> None:
+def _add(making: _Bundle, kernel: str, built: Built, packages: tuple[str, ...]) -> None:
     there = built.kernel
     recipe = kernel_recipe(kernel)
     assert recipe is not None
@@ -143,14 +142,14 @@ def _headers(kernel: Kernel) -> tuple[str, ...]:
     return tuple(sorted(str(name) for name in files if name.suffix not in _OF_A_PLACE and str(name) not in _NAMES))
 
 
-def _add_licences(making: _Making) -> None:
+def _add_licences(making: _Bundle) -> None:
     for name in _LICENCES:
         place = PACKAGE.parent / name
         for file in [place] if place.is_file() else sorted(place.glob("*.txt")):
             making.documents[str(file.relative_to(PACKAGE.parent))] = file.read_bytes()
 
 
-def _write(making: _Making, target: Path, sign: Callable[[Path], Path] | None) -> str:
+def _write(making: _Bundle, target: Path, sign: Callable[[Path], Path] | None) -> str:
     pieces = sorted(making.pieces.values(), key=lambda each: (each[0].kind, each[0].recipe))
     named = dict(sorted(making.documents.items()))
     manifest = {

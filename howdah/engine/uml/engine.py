@@ -33,8 +33,7 @@ _HERE = "Make it on a machine of your choice, without --scheduler and --cluster.
 
 
 class UmlEngine:
-    """The uml engine. Several guests may run at once: one core each. ``wiring`` selects what builds the network:
-    netlink or mininet.
+    """The uml engine. Several guests may run at once: one core each. ``wiring``: netlink or mininet.
 
     What an instance has built for a plan it reuses for later plans and runs, without checking sources and cache again.
     """
@@ -46,7 +45,7 @@ class UmlEngine:
         self.cache = cache or Cache()
         self.wiring = wiring
         self._made: dict[tuple[str, ...], Built] = {}
-        self._able: set[tuple[str, bool]] = set()  # kernels checked, each with whether modules are compiled
+        self._checked: set[tuple[str, bool]] = set()  # kernels checked, each with whether modules are compiled
 
     def lacks(self) -> list[Lack]:
         return lacks()
@@ -54,10 +53,10 @@ class UmlEngine:
     def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         compiles = any(not name.endswith(".ko") for plan in plans for name in plan.modules)
         for kernel in dict.fromkeys(kernel for plan in plans for kernel in plan.kernels):
-            if (kernel, compiles) not in self._able:
+            if (kernel, compiles) not in self._checked:
                 require(lacks(kernel, compiles=compiles), self.name, "'howdah doctor' shows every check.")
-                self._able.add((kernel, compiles))
-        progress = _told_once(progress)
+                self._checked.add((kernel, compiles))
+        progress = _without_repeats(progress)
         identity: Identity = {"engine": self.name}
         preparation = Preparation(plans, progress)
         refused: dict[tuple[str, ...], HowdahError] = {}
@@ -89,8 +88,7 @@ class UmlEngine:
     ) -> dict[str, Built]:
         """Return the parts for each kernel of the plan; ``refused`` collects what did not build, and why.
 
-        Raises the HowdahError of the first kernel that is unknown or does not build, or whose guest tree is
-        unavailable.
+        Raises the first HowdahError: a kernel is unknown or does not build, or a guest tree is unavailable.
         """
         sent = sent_bundle(self.name)
         if sent is not None:
@@ -112,7 +110,7 @@ class UmlEngine:
         parts = (kernel, *plan.modules, repr(plan.module_builds), *packages)
         if parts in refused:
             return refused[parts]
-        if parts in self._made and not (_is_whole(self._made[parts]) and _are_ours(plan)):
+        if parts in self._made and not (_is_in_cache(self._made[parts]) and _are_in_cache(plan)):
             del self._made[parts]
         if parts not in self._made:
             try:
@@ -158,8 +156,7 @@ class UmlEngine:
 
     @staticmethod
     def _modules(plan: Plan, built: dict[str, Built]) -> list[tuple[str, Module]]:
-        """Return (kernel, module) for each kernel. Raises HowdahError for a module that did not build, and
-        ParameterError."""
+        """Return (kernel, module) pairs. Raises HowdahError for a module that did not build, and ParameterError."""
         if plan.parts:
             chosen = zip(plan.parts, choose_parts(plan, built), strict=True)
             return [(part.kernel, module) for part, found in chosen for module in found.modules]
@@ -199,7 +196,7 @@ class UmlEngine:
         return made
 
 
-def _told_once(progress: BuildProgress) -> BuildProgress:
+def _without_repeats(progress: BuildProgress) -> BuildProgress:
     """Return a progress function that suppresses repeated messages, such as failures before anything is compiled."""
     told: set[str] = set()
 
@@ -228,11 +225,11 @@ def report(built: Built, modules: list[Module], ending: Ending, loaded: Mapping[
     )
 
 
-def _is_whole(built: Built) -> bool:
+def _is_in_cache(built: Built) -> bool:
     """Return whether all parts are still in the cache."""
     return all(place.exists() for place in (built.kernel.image, built.tree.root, built.tools.directory, built.agent))
 
 
-def _are_ours(plan: Plan) -> bool:
+def _are_in_cache(plan: Plan) -> bool:
     """Return whether all modules are in the cache: a ready-made one is the user's own file and may have changed."""
     return not any(file.endswith(".ko") for file in plan.modules)

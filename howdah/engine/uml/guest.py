@@ -123,8 +123,8 @@ def command_line(guest: Guest) -> list[str]:
 def boot(guest: Guest, progress: Progress) -> Ending:
     """Run the guest to its end.
 
-    Raises RunFailedError if the guest panics, dies or hangs (the console is kept), and EngineUnavailableError if it
-    cannot be started here at all.
+    Raises RunFailedError if the guest panics, dies or hangs (the console is kept), EngineUnavailableError if it cannot
+    start.
     """
     base = runtime_base()
     sweep(base, *memory.directories())
@@ -290,7 +290,7 @@ def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
         if ending.exit_status is None and ending.signal is None:
             raise _failure(
                 f"the guest's clock reached its limit of {guest.clock_limit_s} simulated seconds ({life.where()}): "
-                "what ran in it waited for something that never came",
+                "a program in it waited for something that never happened",
                 guest,
             )
         return ending
@@ -308,7 +308,7 @@ def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
         raise _failure("the guest rebooted; it was ended", guest)
     how = f"signal {status - 128}" if status > 128 else f"status {status}"
     suspects = in_use(guest.own_modules)
-    raise _failure(f"{DIED} ({how}) without a word, as where its stack overflows{suspects}", guest)
+    raise _failure(f"{DIED} ({how}) without a message, as after a stack overflow{suspects}", guest)
 
 
 def _failure(what: str, guest: Guest) -> RunFailedError:

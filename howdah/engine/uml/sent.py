@@ -64,7 +64,7 @@ def _piece(
 
 
 def _module(bundle: EngineBundle, module: Module, cache: Cache, *, keep: bool = False) -> dict[str, Any]:
-    """Add a module to the bundle and describe it. ``keep``: copy its file first: its directory has other files."""
+    """Add a module to the bundle and describe it. ``keep``: copy it, because its directory has other files."""
     directory = module.file.parent
     if keep or not directory.is_relative_to(cache.root):  # a user's .ko file
         directory = _kept(module.file, cache)

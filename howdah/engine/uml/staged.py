@@ -68,7 +68,6 @@ def _busy_limit_s(plan: Plan) -> float:
 
 
 def _pollers(plan: Plan, stacks: Sequence[BuiltStack]) -> tuple[str, ...]:
-    """Describe what might poll without waiting."""
     programs = [flow.name for flow in plan.flows if flow.program]
     names = ", ".join(programs[:_MOST_NAMED]) + (" …" if len(programs) > _MOST_NAMED else "")
     return (

@@ -56,8 +56,7 @@ class _Built:
 
 
 class VmEngine:
-    """The vm engine: one core per machine. Virtual time is the default: exact, repeatable, with a processor of declared
-    speed.
+    """The vm engine: one core per machine. By default time is virtual, exact and repeatable.
 
     With real time, runs are made one at a time: ``prepare`` sets ``parallel``.
     """
@@ -218,7 +217,6 @@ def _init(cache: Cache) -> Path:
 
 
 def _kernel(built: _Built) -> KernelOrigin:
-    """Return the kernel's entry in run.json."""
     kernel = built.kernel
     return KernelOrigin(
         release=kernel.release,
