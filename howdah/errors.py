@@ -99,12 +99,28 @@ def file_of_error(error: OSError) -> str | None:
     return str(name) if name else None
 
 
+def shorter(place: str | None) -> str:
+    """What to do about a name that is too long, of which ``place`` is the path."""
+    longest = max((place or "").split("/"), key=lambda name: len(name.encode(errors="surrogateescape")))
+    size = len(longest.encode(errors="surrogateescape"))
+    if size <= _NAME_BYTES:
+        return f"A path has at most {_PATH_BYTES} bytes: choose a directory nearer to the root."
+    shown = longest if len(longest) <= _SHOWN else f"{longest[:_SHOWN]}…"
+    return f"{shown} has {size} bytes, and a name at most {_NAME_BYTES}: choose a shorter one."
+
+
+_NAME_BYTES, _PATH_BYTES = 255, 4095  # NAME_MAX and PATH_MAX, limits.h
+_SHOWN = 40
+
+
 def remedy(error: OSError) -> str | None:
     """Return what to do about a file system error; None if its error number suggests nothing."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "Make room there, or choose a place on another disk, and run the command again."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "Choose a place where you may read and write, or change its permissions."
+    if error.errno == errno.ENAMETOOLONG:
+        return shorter(file_of_error(error))
     if error.errno == errno.EFBIG:
         return LARGER_FILES
     if "temporary directory" in str(error):  # tempfile tries each with one byte

@@ -148,7 +148,7 @@ def slurm_cluster(file: Path, security: Security | None) -> Any:
     settings = {"processes": 1, "python": _PYTHON} | read_settings(file)
     jobs = settings.pop("jobs", 1)
     if not isinstance(jobs, int) or jobs < 1:
-        raise HowdahError(f"jobs: expected how many jobs to start, not {jobs!r}", where=str(file))
+        raise HowdahError(f"jobs: expected the number of jobs, not {jobs!r}", where=str(file))
     if settings.get("interface") != "lo":
         require_tls("SLURM's nodes", security)
     try:
@@ -244,7 +244,7 @@ def security_of(directory: Path | None) -> Any:
     missing = [name for name, file in files.items() if not file.is_file()]
     if missing:
         raise HowdahError(
-            f"there is no {missing[0]} among the certificates",
+            f"{missing[0]} is missing among the certificates",
             where=str(directory),
             hint=f"'howdah cluster certificates {directory}' makes them.",
         )

@@ -62,7 +62,7 @@ class _Given:
     worker: str = ""
     store: str = ""
     held_until: float = 0.0
-    heard: float = field(default_factory=time.monotonic)
+    last_message: float = field(default_factory=time.monotonic)
     others: list[Job] = field(default_factory=list)  # jobs of other experiments with the same key
 
 
@@ -86,7 +86,7 @@ class ClusterExecutor:
         self._tell = tell
         self._cache = cache or Cache()
         self._given: dict[str, _Given] = {}
-        self._told: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self._events: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._workers: Workers | None = None
         self._sending: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._bundles: dict[str, str] = {}
@@ -97,7 +97,7 @@ class ClusterExecutor:
         self._publisher = Publisher(client, shared, self._tally.sweep, again=again)
         self._problems: set[str] = set()  # problems of workers with the shared store, each reported once
         self._known: set[str] = set()  # addresses of workers that were ready earlier, in any batch
-        self._hope = time.monotonic()  # the last time with a worker that is not refused
+        self._last_usable = time.monotonic()  # the last time with a worker that is not refused
 
     @property
     def workers(self) -> Workers:
@@ -132,7 +132,7 @@ class ClusterExecutor:
         self._publisher.in_store = stored if self._asked is None else stored & self._asked
         self.client.subscribe_topic(worker.EVENTS, self._event)
         load = Load(bundles, self._cache)
-        self._workers = Workers(self.client, load, lambda what, about: self._told.put((what, about)), self._sending)
+        self._workers = Workers(self.client, load, lambda what, about: self._events.put((what, about)), self._sending)
 
     # Giving jobs
 
@@ -149,7 +149,7 @@ class ClusterExecutor:
         known = self._unfetched.pop(key, None) or self._publisher.stored(job)
         given = self._given[key] = _Given(job)
         if known is not None and self._publisher.fits(known.made, job):
-            self._told.put(("result", known))
+            self._events.put(("result", known))
         else:
             self._submit(given, at=next((each.address for each in self.workers.ready if key in each.making), None))
 
@@ -165,7 +165,7 @@ class ClusterExecutor:
             return  # _watch() submits it when a worker is ready
         given.may = frozenset([at]) if at is not None else ready if len(ready) < len(members) else None
         given.attempt += 1
-        given.work, given.worker, given.store, given.heard = None, "", "", time.monotonic()
+        given.work, given.worker, given.store, given.last_message = None, "", "", time.monotonic()
         given.future = self.client.submit(
             worker.make_run,
             order,
@@ -175,19 +175,19 @@ class ClusterExecutor:
         )
         fire_and_forget(given.future)  # it continues while no client is connected
         attempt = given.attempt
-        given.future.add_done_callback(lambda future: self._told.put(("done", (cell.key, attempt, future))))
+        given.future.add_done_callback(lambda future: self._events.put(("done", (cell.key, attempt, future))))
 
     def _event(self, event: tuple[float, dict[str, Any]]) -> None:
-        self._told.put(("event", RunProgress.heard(event[1])))
+        self._events.put(("event", RunProgress.from_event(event[1])))
 
     # Waiting for outcomes
 
     def wait(self, timeout_s: float) -> list[Outcome]:
         outcomes: list[Outcome] = []
         with suppress(queue.Empty):
-            self._hear(*self._told.get(timeout=timeout_s), outcomes)
+            self._handle(*self._events.get(timeout=timeout_s), outcomes)
             while len(outcomes) < 32:
-                self._hear(*self._told.get_nowait(), outcomes)
+                self._handle(*self._events.get_nowait(), outcomes)
         self._watch(outcomes)
         self._publisher.acknowledge()
         self._tally.add(outcomes)
@@ -196,7 +196,7 @@ class ClusterExecutor:
     def show(self, outcomes: Sequence[Outcome], rest: Rest) -> None:
         self._tally.show(self.active, len(self.handed), self.workers, outcomes, rest)
 
-    def _hear(self, what: str, about: Any, outcomes: list[Outcome]) -> None:
+    def _handle(self, what: str, about: Any, outcomes: list[Outcome]) -> None:
         if what == "event":
             self._progress(about)
         elif what == "done":
@@ -206,14 +206,16 @@ class ClusterExecutor:
         elif what == "result" and about.made.key in self._given:
             outcomes += self._published(self._given[about.made.key], about)
         elif what == "refused":
-            self._tell(f"worker {_name(about)} is not used: {about.refused}")
+            self._tell(f"worker {_member_name(about)} is not used: {about.refused}")
         elif what == "ready":
             if about.address not in self._known:  # report it once, although a search has dozens of batches
                 self._known.add(about.address)
-                self._tell(f"worker {_name(about)}, {about.slots} at a time, is ready after {about.seconds:.1f} s")
-            self._let_go(about)
+                self._tell(
+                    f"worker {_member_name(about)}, {about.slots} at a time, is ready after {about.seconds:.1f} s"
+                )
+            self._resubmit_lost(about)
 
-    def _let_go(self, member: Member) -> None:
+    def _resubmit_lost(self, member: Member) -> None:
         """Submit the unfinished runs of a worker that returned; to the same worker if it is still making them."""
         for given in list(self._given.values()):
             key = given.job.cell.key
@@ -233,7 +235,7 @@ class ClusterExecutor:
             return
         if given.work is None:
             given.work = Work(given.job)
-        given.worker, given.heard = event.worker, time.monotonic()
+        given.worker, given.last_message = event.worker, time.monotonic()
         given.store = self.workers.store_of(given.worker) or given.store
         if event.phase is not None:
             given.work.phase, given.work.done_us, given.work.of_us = event.phase, event.done_us, event.of_us
@@ -241,13 +243,13 @@ class ClusterExecutor:
     def _done(self, key: str, attempt: int, future: Future) -> list[Outcome]:
         given = self._given.get(key)
         try:
-            result = _said(future)
+            result = _answer(future)
         except KilledWorker as error:
             if given is not None and attempt == given.attempt:
                 given.store = self.workers.store_of(error.last_worker.address)  # it may have begun without a message
-            return self._again(given, attempt, "its workers were lost", hold=True)
+            return self._retry(given, attempt, "its workers were lost", hold=True)
         except (CancelledError, TimeoutError, OSError) as error:
-            return self._again(given, attempt, str(error) or type(error).__name__, hold=True)
+            return self._retry(given, attempt, str(error) or type(error).__name__, hold=True)
         except Exception as error:  # noqa: BLE001 - whatever was raised on a worker
             return self._ended(given, HowdahError(f"a worker failed: {type(error).__name__}: {error}"))
         future.release()  # lets the scheduler drop the packed run
@@ -260,7 +262,7 @@ class ClusterExecutor:
         elif given is not None:
             self.workers.forget(result.worker)
             given.lost -= 1  # the run had not begun
-            return self._again(given, attempt, "")
+            return self._retry(given, attempt, "")
         return []
 
     def _failed(self, given: _Given, attempt: int, failure: Failure) -> list[Outcome]:
@@ -268,12 +270,12 @@ class ClusterExecutor:
         full = no_room or failure.errno in (errno.ENOSPC, errno.EDQUOT)
         if full and not self.workers.shares_our_disk(failure.worker):
             self.workers.refuse(failure.worker, "its disk is full", full=True)
-            return self._again(given, attempt, "no worker has room")
+            return self._retry(given, attempt, "no worker has room")
         if failure.killed:
-            return self._again(given, attempt, "its process was killed")
+            return self._retry(given, attempt, "its process was killed")
         return self._ended(given, HowdahError(failure.error, where=failure.where or failure.host, hint=failure.hint))
 
-    def _again(self, given: _Given | None, attempt: int, why: str, *, hold: bool = False) -> list[Outcome]:
+    def _retry(self, given: _Given | None, attempt: int, why: str, *, hold: bool = False) -> list[Outcome]:
         """Submit a job again whose worker was lost. With ``hold``, wait first for a run that may have been finished."""
         if given is None or attempt != given.attempt:
             return []
@@ -322,11 +324,11 @@ class ClusterExecutor:
             self._tell(f"worker {delivery.host}: {problem}; its runs are sent")
         given.died += delivery.made.failed
         if delivery.made.failed and given.died < _ATTEMPTS_AT_FAILED:
-            return self._again(given, given.attempt, "its guest died")
+            return self._retry(given, given.attempt, "its guest died")
         try:
             outcomes = self._publisher.publish([given.job, *given.others], delivery)
         except HowdahError as error:
-            return self._again(given, given.attempt, error.what)
+            return self._retry(given, given.attempt, error.what)
         del self._given[given.job.cell.key]
         return outcomes
 
@@ -337,8 +339,8 @@ class ClusterExecutor:
         members = {each.address: each for each in self.workers.members}
         hopeless = bool(members) and all(each.refused for each in members.values())
         if not hopeless:
-            self._hope = time.monotonic()
-        may_wait = any(each.full for each in members.values()) and time.monotonic() < self._hope + _FULL_LIMIT_S
+            self._last_usable = time.monotonic()
+        may_wait = any(each.full for each in members.values()) and time.monotonic() < self._last_usable + _FULL_LIMIT_S
         if hopeless and not may_wait:
             why = next(iter(members.values())).refused
             raise HowdahError(f"none of the {len(members)} workers can be used: {why}")
@@ -346,12 +348,12 @@ class ClusterExecutor:
             if given.future is None:
                 if given.held_until <= time.monotonic():
                     self._submit(given)
-            elif given.worker and time.monotonic() - given.heard > _STALLED_AFTER_S:
+            elif given.worker and time.monotonic() - given.last_message > _STALLED_AFTER_S:
                 if given.worker in members and members[given.worker].ready:
-                    self.workers.refuse(given.worker, f"it has said nothing for {_STALLED_AFTER_S:g} s")
-                outcomes += self._again(given, given.attempt, "its worker stalled")
+                    self.workers.refuse(given.worker, f"it has sent nothing for {_STALLED_AFTER_S:g} s")
+                outcomes += self._retry(given, given.attempt, "its worker stalled")
             elif given.may is not None and not given.may & members.keys() and self.workers.ready:
-                outcomes += self._again(given, given.attempt, "its workers are gone")
+                outcomes += self._retry(given, given.attempt, "its workers are gone")
 
     def kill(self) -> None:
         if isinstance(sys.exc_info()[1], DetachedError):
@@ -373,7 +375,7 @@ class ClusterExecutor:
             self.client.unsubscribe_topic(worker.EVENTS)
 
 
-def _said(future: Future) -> Delivery | Failure | Unready:
+def _answer(future: Future) -> Delivery | Failure | Unready:
     """Return a worker's answer. A made run arrives as an exception that is not raised: its traceback would hold the
     future, and with it the packed run, until Python collects cycles."""
     error = future.exception(timeout=_RESULT_LIMIT_S)
@@ -394,5 +396,5 @@ def _portable(job: Job) -> Portable:
     return engine
 
 
-def _name(member: Member) -> str:
+def _member_name(member: Member) -> str:
     return f"{member.host} {member.address}".strip()

@@ -17,10 +17,10 @@ NAME = "howdah.cluster.held"
 
 def dask_setup(_service: Any) -> None:
     """Start the watch. Dask calls this in a scheduler, nanny or worker."""
-    threading.Thread(target=_until_let_go, name="howdah held", daemon=True).start()
+    threading.Thread(target=_exit_with_connection, name="howdah held", daemon=True).start()
 
 
-def _until_let_go() -> None:
+def _exit_with_connection() -> None:
     while sys.stdin.buffer.read(4096):
         pass
     os._exit(1)  # workers end with their nanny, and guests with their worker

@@ -164,10 +164,10 @@ class RunProgress:
     of_us: int = 0
 
     @classmethod
-    def heard(cls, told: Mapping[str, Any]) -> Self:
+    def from_event(cls, event: Mapping[str, Any]) -> Self:
         """Read an event of the topic, which anyone may have sent: ignore unknown fields, fill in missing ones."""
         known = {each.name for each in fields(cls)}
-        return cls(**{"key": "", "worker": "", **{name: told[name] for name in known & told.keys()}})
+        return cls(**{"key": "", "worker": "", **{name: event[name] for name in known & event.keys()}})
 
 
 LIMIT_S = 60.0

@@ -68,9 +68,9 @@ def attached(runs: Path) -> tuple[list[str], Path]:
     kept = found if isinstance(found, dict) else {}
     if not is_authentic(_content(kept), kept.get(_CODE)):
         raise HowdahError(
-            "the command that this file has is not one that you gave, with this cache",
+            "the command in this file was not stored by you with this cache",
             where=str(runs / _FILE),
-            hint="Give the command again yourself, with the same --runs: what its workers have finished is taken.",
+            hint="Run the command again yourself with the same --runs: finished runs of its workers are used.",
         )
     if is_running(kept["process"]) and kept["process"] != os.getpid():
         raise HowdahError(f"that command is still running (process {kept['process']})", where=str(runs))
@@ -78,8 +78,8 @@ def attached(runs: Path) -> tuple[list[str], Path]:
 
 
 def _content(kept: dict[str, Any]) -> bytes:
-    said = {name: value for name, value in kept.items() if name != _CODE}
-    return b"attach\0" + json.dumps(said, sort_keys=True).encode()
+    content = {name: value for name, value in kept.items() if name != _CODE}
+    return b"attach\0" + json.dumps(content, sort_keys=True).encode()
 
 
 @contextmanager

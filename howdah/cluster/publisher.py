@@ -105,7 +105,7 @@ class Publisher:
                     opened.write(chunk)
             self._numbers.received_bytes += file.stat().st_size
             if file_sha256(file) != delivery.made.sha256:
-                raise HowdahError("it was damaged on its way")
+                raise HowdahError("it was damaged in transit")
             yield file
         finally:
             file.unlink(missing_ok=True)

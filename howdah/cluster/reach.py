@@ -79,7 +79,7 @@ def require_tls(host: str, tls: object | None) -> None:
         raise HowdahError(
             "whoever reaches this address could run programs on every machine of the cluster",
             where=host,
-            hint="'howdah cluster certificates DIR' makes the certificates, --tls DIR asks for them.",
+            hint="'howdah cluster certificates DIR' makes the certificates, --tls DIR uses them.",
         )
 
 
@@ -94,9 +94,9 @@ def own_host(scheduler: str) -> str:
     if is_loopback(host):
         return LOOPBACK
     family, kind, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind) as asked:  # nothing is sent: the kernel chooses the route
-        asked.connect(place)
-        return str(asked.getsockname()[0])
+    with socket.socket(family, kind) as probe:  # nothing is sent: the kernel chooses the route
+        probe.connect(place)
+        return str(probe.getsockname()[0])
 
 
 def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
@@ -104,7 +104,7 @@ def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
     scheme, _, place = address.partition("://")
     if scheme == "tls" and tls is None:
         raise HowdahError(
-            "this scheduler asks for a certificate, and none was given",
+            "this scheduler requires a certificate, and none was given",
             where=address,
             hint="Name the directory of 'howdah cluster certificates' with --tls DIR or $HOWDAH_TLS.",
         )
@@ -125,7 +125,7 @@ def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
         greeted = _greets(connection)
     if not greeted and _asks_for_tls(host.strip("[]"), int(port), limit_s):
         raise HowdahError(
-            "this scheduler speaks TLS alone", where=address, hint=f"Write tls://{place}, and --tls DIR. {_SAME}"
+            "this scheduler accepts only TLS", where=address, hint=f"Write tls://{place}, and --tls DIR. {_SAME}"
         )
 
 
@@ -156,13 +156,13 @@ def _shake_hands(connection: socket.socket, address: str, tls: Path) -> None:
             hint=_SAME,
         ) from error
     except ssl.SSLError as error:
-        said = (error.reason or str(error)).replace("_", " ").lower()
-        if "alert" in said:
-            raise HowdahError(f"the scheduler refused our certificate: {said}", where=str(tls), hint=_SAME) from error
-        raise HowdahError(f"there is no TLS at this address: {said}", where=address) from error
+        reason = (error.reason or str(error)).replace("_", " ").lower()
+        if "alert" in reason:
+            raise HowdahError(f"the scheduler refused our certificate: {reason}", where=str(tls), hint=_SAME) from error
+        raise HowdahError(f"there is no TLS at this address: {reason}", where=address) from error
     except TimeoutError as error:
         raise HowdahError(
-            "there is no TLS at this address: nothing was answered",
+            "there is no TLS at this address: no answer",
             where=address,
             hint=f"Was the scheduler started with --tls? Without it its address is tcp://{address.partition('://')[2]}.",
         ) from error

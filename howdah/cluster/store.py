@@ -36,7 +36,7 @@ from howdah.errors import HowdahError, explain
 from howdah.pack.archive import INDEX, extract, write_archive
 from howdah.pack.content import PackedFile
 from howdah.pack.shape import PackIndex, check_run_index
-from howdah.record.digest import covered, file_sha256, mismatches, refusal
+from howdah.record.digest import covered_files, file_sha256, mismatch_error, mismatches
 from howdah.record.directory import PARTIAL, RunDirectory, remove_abandoned, write_whole
 from howdah.record.provenance import now, sha256_text
 from howdah.record.run import RunRecord, read_record
@@ -211,9 +211,9 @@ def check_programs(files: Sequence[Path]) -> None:
     name, version = platform.libc_ver()
     has = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     for file in files:
-        asked = [(int(major), int(minor)) for major, minor in _GLIBC.findall(file.read_bytes())]
-        if asked and (name != "glibc" or max(asked) > has):
-            wanted = ".".join(map(str, max(asked)))
+        needed = [(int(major), int(minor)) for major, minor in _GLIBC.findall(file.read_bytes())]
+        if needed and (name != "glibc" or max(needed) > has):
+            wanted = ".".join(map(str, max(needed)))
             raise HowdahError(
                 f"{file.name} needs glibc {wanted}, and this machine has {name or 'another C library'} {version}",
                 hint="Run the command on the machine with the oldest C library: its programs run on newer ones.",
@@ -301,7 +301,7 @@ def results_sha256(directory: RunDirectory) -> str:
 
 def pack_run(directory: RunDirectory, name: str, target: Path) -> str:
     """Write the run's files except share/ to ``target``, and return the SHA-256 of that file."""
-    names = [each for each in (*covered(directory), "run.json") if not each.startswith("share/")]
+    names = [each for each in (*covered_files(directory), "run.json") if not each.startswith("share/")]
     files = [PackedFile(each, directory.path / each) for each in names]
     write_archive(target, name, PackIndex(runs=[name]), files, check_run_index)
     return file_sha256(target)
@@ -318,11 +318,11 @@ def unpack_run(pack: Path, directory: RunDirectory, plan_json: str, key: str, ag
     (directory.path / INDEX).unlink()
     record = read_record(directory)
     if record.key != key or directory.plan.read_text(encoding="utf-8") != plan_json:
-        raise HowdahError("a worker sent another run than it was asked for", where=str(directory.path))
+        raise HowdahError("a worker sent a different run than requested", where=str(directory.path))
     _fill_share(directory, record, agent)
     wrong = mismatches(directory, record)
     if wrong:
-        raise refusal(directory, wrong[0])
+        raise mismatch_error(directory, wrong[0])
 
 
 def _fill_share(directory: RunDirectory, record: RunRecord, agent: Path | None) -> None:

@@ -38,7 +38,7 @@ from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.record.run import read_record
 from howdah.scratch import scratch
 from howdah.work.experiment import begin_run
-from howdah.work.local import Makers, Making, failure
+from howdah.work.local import RunInProgress, WorkerProcesses, failure
 
 CHUNK_BYTES = 1 << 22
 INLINE_BYTES = 1 << 20  # a packed run up to this size is sent with its result
@@ -72,7 +72,7 @@ async def hello(dask_worker: Any) -> Any:
             slots=dask_worker.state.nthreads,
         )
 
-    return await _told(lambda: encoded(look()))
+    return await _result_or_error(lambda: encoded(look()))
 
 
 async def free_bytes() -> int:
@@ -86,10 +86,10 @@ async def lacks(packed_pieces: list[PackedPiece]) -> Any:
     def look() -> list[str]:
         return [packed_piece.sha256 for packed_piece in Store().lacks(packed_pieces)]
 
-    return await _told(look)
+    return await _result_or_error(look)
 
 
-async def _told(function: Any, *arguments: Any) -> Any:
+async def _result_or_error(function: Any, *arguments: Any) -> Any:
     """Run a slow function in a thread and return its result, or ``{"error", "where", "hint"}``."""
     try:
         return await asyncio.to_thread(function, *arguments)
@@ -101,11 +101,11 @@ async def _told(function: Any, *arguments: Any) -> Any:
 
 async def take_chunk(packed_piece: PackedPiece, transfer: str, offset: int, chunk: bytes) -> Any:
     """Take a chunk of a packed piece and return the offset at which the client continues; the last one completes it."""
-    return await _told(lambda: _incoming.take(Store(), packed_piece, transfer, offset, chunk))
+    return await _result_or_error(lambda: _incoming.take(Store(), packed_piece, transfer, offset, chunk))
 
 
 async def take_bundle(bundle: WantedBundle) -> Any:
-    return await _told(Store().keep_bundle, bundle)
+    return await _result_or_error(Store().keep_bundle, bundle)
 
 
 def read_run(key: str, offset: int) -> bytes:
@@ -125,8 +125,8 @@ def drop_runs(keys: list[str]) -> None:
 # Making runs
 
 _lock = threading.Lock()
-_makers: dict[str, Makers] = {}
-_making: dict[str, Making] = {}
+_makers: dict[str, WorkerProcesses] = {}
+_making: dict[str, RunInProgress] = {}
 _turns: dict[str, _Turn] = {}  # by key: a request for a run that is being made waits for it
 
 
@@ -194,12 +194,12 @@ def make_run(order: Order) -> Failure | Unready:
         with _turn(order.key):
             found: MadeRun | Failure | None = None if order.again else store.find(order.key)
             if not isinstance(found, MadeRun) or found.keep_data != order.keep_data or found.failed:
-                found = _made(store, bundle, order, worker)
+                found = _make(store, bundle, order, worker)
         if isinstance(found, Failure):
             return found
         delivery = Delivery(found, worker.address, host)
         if not found.failed and order.store is not None:
-            delivery = _shared(delivery, store, order.store)
+            delivery = _share(delivery, store, order.store)
         if not delivery.stored and found.pack_bytes <= INLINE_BYTES:
             delivery = replace(delivery, pack=store.pack_of(order.key).read_bytes())
     except HowdahError as error:
@@ -210,7 +210,7 @@ def make_run(order: Order) -> Failure | Unready:
     raise MadeError(delivery)
 
 
-def _shared(delivery: Delivery, store: Store, url: str) -> Delivery:
+def _share(delivery: Delivery, store: Store, url: str) -> Delivery:
     """Put a run into the shared store. If that fails, it is sent as it would be without a store."""
     made = replace(delivery.made, host=delivery.host)
     try:
@@ -220,20 +220,20 @@ def _shared(delivery: Delivery, store: Store, url: str) -> Delivery:
     return replace(delivery, stored=True)
 
 
-def _made(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Failure:
+def _make(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Failure:
     # In a directory of its own: a worker of another container may have this number, and make the same run.
     with scratch(PARTIAL, store.scratch) as place:
-        return _made_in(place, store, bundle, order, worker)
+        return _make_in(place, store, bundle, order, worker)
 
 
-def _made_in(place: Path, store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Failure:
+def _make_in(place: Path, store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Failure:
     started = time.monotonic()
     directory = begin_run(place / order.name, order.plan, order.key, order.parameter_places)
     with _lock:
         for other, unused in _makers.items():
             if other != str(bundle):
                 unused.end()
-        makers = _makers.setdefault(str(bundle), Makers(environment={BUNDLE_VARIABLE: str(bundle)}))
+        makers = _makers.setdefault(str(bundle), WorkerProcesses(environment={BUNDLE_VARIABLE: str(bundle)}))
         making = _making[order.key] = makers.give(directory, keep_data=order.keep_data, patience_s=order.patience_s)
     try:
         _listen(making, order.key, worker)
@@ -242,7 +242,7 @@ def _made_in(place: Path, store: Store, bundle: Path, order: Order, worker: Any)
             _making.pop(order.key, None)
             status = makers.finish(making)
     if making.last is not None and making.last.verdict is not None:
-        return _kept(store, directory, making.last.verdict, order, started)
+        return _store_result(store, directory, making.last.verdict, order, started)
     host = socket.gethostname()
     error = failure(making, status, Plan.from_json(order.plan).run, host)
     free_bytes = shutil.disk_usage(directory.path).free
@@ -258,7 +258,7 @@ def _made_in(place: Path, store: Store, bundle: Path, order: Order, worker: Any)
     )
 
 
-def _kept(store: Store, directory: RunDirectory, verdict: str, order: Order, started: float) -> MadeRun:
+def _store_result(store: Store, directory: RunDirectory, verdict: str, order: Order, started: float) -> MadeRun:
     if not order.keep_data:
         remove_data(directory)
     pack = directory.path.parent / "pack"
@@ -280,14 +280,13 @@ def _kept(store: Store, directory: RunDirectory, verdict: str, order: Order, sta
     return made
 
 
-def _listen(making: Making, key: str, worker: Any) -> None:
-    """Report progress to the client until the run has ended."""
-    said = time.monotonic() - _SAY_EVERY_S
+def _listen(making: RunInProgress, key: str, worker: Any) -> None:
+    last_sent = time.monotonic() - _SAY_EVERY_S
     going = True
     while going:
         if select.select([making.output], [], [], _LOOK_EVERY_S)[0]:
             going = making.read()
-        if going and time.monotonic() - said >= _SAY_EVERY_S:
-            said = time.monotonic()
+        if going and time.monotonic() - last_sent >= _SAY_EVERY_S:
+            last_sent = time.monotonic()
             now = vars(making.phase) if making.phase is not None else {}
             worker.log_event(EVENTS, encoded(RunProgress(key, worker.address, **now)))

@@ -124,13 +124,13 @@ class Workers:
             "agent": agent_sha256(),
             "analysis": analysis_sha256(),
         }  # not in a thread: Python 3.11's parser may fail there
-        self._thread = threading.Thread(target=self._look, name="howdah workers", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="howdah workers", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         self._ended.set()
 
-    def _heard(self, what: str, about: Any) -> None:
+    def _notify(self, what: str, about: Any) -> None:
         if not self._ended.is_set():
             self._tell(what, about)
 
@@ -176,9 +176,9 @@ class Workers:
             for each in chosen:
                 each.ready, each.refused, each.full = False, why, full
         for each in chosen:
-            self._heard("refused", each)
+            self._notify("refused", each)
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         room_due = time.monotonic()
         while not self._ended.is_set():
             try:
@@ -221,32 +221,32 @@ class Workers:
             return
         except HowdahError as error:
             member.refused = f"{error.what} ({error.hint})" if error.hint else error.what
-            self._heard("refused", member)
+            self._notify("refused", member)
             return
         except Exception as error:  # noqa: BLE001 - a thread that ends unheard would leave the worker in doubt
             member.refused = f"{type(error).__name__}: {error}"
-            self._heard("refused", member)
+            self._notify("refused", member)
             return
         for made in unfetched:  # before the worker gets a job
-            self._heard("unfetched", Delivery(made, member.address, member.host))
+            self._notify("unfetched", Delivery(made, member.address, member.host))
         member.seconds = time.monotonic() - begun
         member.ready = True
-        self._heard("ready", member)
+        self._notify("ready", member)
 
     def _prepare(self, member: Member) -> list[MadeRun]:
         """Prepare a worker and return its runs that nobody has fetched. Raise HowdahError if it cannot be used."""
-        told = call(self.client, member.address, worker.hello)
-        check(told, self._own)
-        about = decoded(About, told)
+        description = call(self.client, member.address, worker.hello)
+        check(description, self._own)
+        about = decoded(About, description)
         member.host, member.store, member.slots, member.making = about.host, about.store, about.slots, about.making
         self._stores[member.address] = member.store
         with self._sending[member.store]:  # so that workers of one machine do not receive the same piece
-            there = None if member.store == self._store else self._fill(member)
+            there = None if member.store == self._store else self._send_missing(member)
             for bundle in self._load.bundles:
                 call(self.client, member.address, worker.take_bundle, self._load.described(bundle, there))
         return about.unfetched
 
-    def _fill(self, member: Member) -> dict[str, PackedPiece]:
+    def _send_missing(self, member: Member) -> dict[str, PackedPiece]:
         """Send what a worker lacks. Return all pieces by name, as the worker then has them."""
         there = self._load.of_bundles()
         lacks = self._lacks(member, there)

@@ -25,8 +25,8 @@ INCOMPLETE = 4
 
 
 class BundleWritten(CommandAnswer, shape="bundle"):
-    bundle: str = Field(description="the file, or the directory that was filled")
-    digest: str = Field(description="SHA-256 of its bundle.json, which names all other files with theirs")
+    bundle: str = Field(description="the bundle's file or directory")
+    digest: str = Field(description="SHA-256 of its bundle.json, which has the digests of all other files")
     bytes: int
 
 

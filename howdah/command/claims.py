@@ -30,7 +30,7 @@ class ClaimsJudged(ClaimsFile, CommandAnswer, shape="claims"):
 
     quick: bool
     profile: ProfileSource | None
-    unknown: OpenRow | None = Field(description="what the source leaves open (docs/data-format.md)")
+    unknown: OpenRow | None = Field(description="what the source does not specify (docs/data-format.md)")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

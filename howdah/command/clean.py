@@ -19,7 +19,7 @@ from howdah.record.closure import memory_place
 from howdah.record.directory import PARTIAL, RunDirectory, remove_abandoned, remove_whole, sweep_writing
 from howdah.record.index import read_index
 from howdah.scratch import sweep_scratch
-from howdah.work.compress import compress_run, is_large, refused
+from howdah.work.compress import compress_run, is_large, why_not_compressible
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.sweep_memory import useless_memories
 
@@ -65,7 +65,7 @@ class _Savings:
         directory = RunDirectory(run)
         if not directory.provenance.exists() or not is_large(directory):
             return
-        if (why := refused(directory)) is not None:
+        if (why := why_not_compressible(directory)) is not None:
             write_stdout(fitted(f"left {run} as it is: {why}\n"))
             return
         done = compress_run(directory)

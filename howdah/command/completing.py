@@ -85,7 +85,6 @@ def _without_errors(completer: Completer) -> Completer:
 
 
 def _nothing(**_: Any) -> list[str]:
-    """Offer nothing, for an argument that is a number."""
     return []
 
 

@@ -24,8 +24,8 @@ class Explain(CommandAnswer, shape="explain"):
     found: list[str] = Field(description="a sentence for each flow")
     flows: list[ExplainedFlow]
     joined: list[JoinedShape]
-    problems: list[str] = Field(description="what is wrong with the files")
-    others: int = Field(description="connections that are not shown")
+    problems: list[str] = Field(description="problems of the files")
+    others: int = Field(description="number of connections that are not shown")
     page: str | None
 
 

@@ -105,7 +105,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _extension_writer(form: str) -> WriteRun:
-    """Return the writer of a format that a package adds."""
     extension = extensions("exports")[form]
     write: WriteRun = extension.load()
     return lambda run, directory: list(extension.guarded(lambda: write(run, directory)))

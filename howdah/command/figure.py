@@ -41,7 +41,7 @@ _COLUMN = "3.4in"
 
 class Figure(CommandAnswer, shape="figure"):
     written: list[str]
-    beside: list[str] = Field(description="captions, and with --data what is drawn as CSV")
+    beside: list[str] = Field(description="captions, and with --data the data as CSV")
     passed_over: dict[str, str]
 
 

@@ -50,7 +50,7 @@ def _field_named_by_kind(what: str) -> Any:
 
 class ListedProfile(_Row):
     profile: str
-    file: str = Field(description="below profiles/")
+    file: str = Field(description="path below profiles/")
     runs: int
     core_s: float = Field(description="expected time of its runs on one core")
     description: str
@@ -164,7 +164,6 @@ class ListedStack(_Row):
 
 
 def _stacks() -> Iterator[ListedStack]:
-    """The kernel's own stack, then the shipped ones."""
     yield ListedStack(stack=LINUX, summary=RECEIVERS[LINUX].summary, needs=[])
     for name in shipped_stacks():
         section = read_stack(STACKS / f"{name}.yaml").section
@@ -195,7 +194,7 @@ class ListedRun(_Row):
     status: str
     verdict: Annotated[str | None, BeforeValidator(lambda verdict: verdict or None)]
     outdated: bool = Field(description="the verdict is from another version of the analysis")
-    changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is shown")
+    changed: bool = Field(description="verdict.json differs from its digest: no verdict is shown")
 
 
 def _all_runs(runs: Path) -> Iterator[Listed]:

@@ -24,7 +24,7 @@ from howdah.command.answer import answer_error
 from howdah.command.commands import add_commands
 from howdah.command.interruption import interruptible, text_after_interruption
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
-from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, file_of_error, remedy
+from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, file_of_error, remedy, shorter
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
@@ -172,9 +172,10 @@ def _explained(error: Exception) -> HowdahError:
 
 
 def _report_error(options: argparse.Namespace, error: HowdahError) -> int:
-    """Print an error and return its exit code."""
     if os.strerror(errno.EFBIG) in error.what:  # another directory would not help
         error.hint = LARGER_FILES
+    if os.strerror(errno.ENAMETOOLONG) in error.what:
+        error.hint = shorter(error.where)
     if getattr(options, "json", False):
         _print_error_object(error.what, error.where, error.hint)
     write_stderr(f"howdah: {error}\n")
@@ -182,7 +183,6 @@ def _report_error(options: argparse.Namespace, error: HowdahError) -> int:
 
 
 def _report_interruption(kept: str, *, as_data: bool) -> int:
-    """Print what Ctrl-C left and return the exit code."""
     if as_data:
         _print_error_object("interrupted", None, kept)
     write_stderr(f"howdah: interrupted; {kept}\n")

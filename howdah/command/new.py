@@ -207,7 +207,7 @@ def _experiment_name(options: argparse.Namespace, interactive: bool) -> str:
 def _check_name(text: str) -> str:
     name = text.removesuffix(".yaml")
     if not _NAME.fullmatch(name):
-        what = f"{text!r} cannot name an experiment: expected lower-case letters, digits, '-', '_' and '.'"
+        what = f"{text!r} cannot name an experiment: expected at most 63 lower-case letters, digits, '-', '_' and '.'"
         raise ProfileError(what, hint="--output FILE writes it to another place")
     return name
 

@@ -212,7 +212,6 @@ def _explain(night: Night, display: Display) -> None:
 
 
 def _conclude(night: Night, options: argparse.Namespace) -> int:
-    """Write the night's files, print its findings, and return the exit code."""
     place = write_night(night)
     write_copies(night, options.ktap, options.mail)
     if options.json:
@@ -292,7 +291,6 @@ def _count(text: str) -> int:
 
 
 def _find_suite(name: str) -> Path:
-    """Return a path as given, or that of a shipped suite named without ``.yaml``."""
     given = Path(name)
     if given.exists() or given.suffix in (".yaml", ".yml") or "/" in name:
         return given

@@ -30,7 +30,7 @@ class Pack(CommandAnswer, shape="pack"):
     content_bytes: int
     runs: list[str]
     kind: Kind
-    raw: bool = Field(description="whether raw/ is in it whole")
+    raw: bool = Field(description="whether it has all of raw/")
     rewritten: list[str] = Field(description="files in which paths of this machine were replaced")
     left_out: list[str]
 

@@ -92,7 +92,6 @@ class WrongUsageError(SystemExit):
 
 
 def _name(action: argparse.Action) -> str:
-    """Return an argument's name in messages, as argparse writes it."""
     return "/".join(action.option_strings) or str(action.metavar or action.dest)
 
 

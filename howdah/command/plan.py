@@ -24,9 +24,9 @@ from howdah.work.experiment import from_here
 
 
 class PlanOf(CommandAnswer, shape="plan"):
-    runs: int = Field(description="of the profile; 'plans' has the first one, or all with --all")
+    runs: int = Field(description="number of the profile's runs; 'plans' has the first one, or all with --all")
     plans: list[dict[str, Any]] = Field(description="each as in plan.json")
-    cautions: list[str] = Field(description="what the runs will not show, or show of something else")
+    cautions: list[str] = Field(description="limits of what the runs can show")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

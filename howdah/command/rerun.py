@@ -70,7 +70,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as run.json has it."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     return value.plain() if isinstance(value, FilePart) else value

@@ -67,8 +67,8 @@ class RunMade(_IndexJudged, CommandAnswer, shape="run"):
 
     experiment: str
     report: str | None
-    found: list[str] = Field(description="what was found, in sentences, as the page begins with")
-    twin: Twin | None = Field(description="of a twin (docs/explain.md): its runs over the recording")
+    found: list[str] = Field(description="the findings, in the sentences at the top of the page")
+    twin: Twin | None = Field(description="of a twin (docs/explain.md): its runs compared with the recording")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -55,7 +55,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _table(scores: list[Score]) -> str:
-    """Return a block per variant with a line per score."""
     lines = []
     for (experiment, kernel, algorithm, point), rows in groupby(scores, key=_variant):
         lines.append("  ".join(filter(None, (algorithm, point, f"{experiment} on {kernel}"))))
@@ -64,9 +63,9 @@ def _table(scores: list[Score]) -> str:
                 lines.append(f"  {_SIGNS[row.verdict]} {row.score:<22}      –  {row.why}")
                 continue
             spread = f"{min(row.values):.1f} to {max(row.values):.1f}, " if len(row.values) > 1 else ""
-            asked = f"least {row.least:g}" if row.least is not None else row.why
+            least = f"least {row.least:g}" if row.least is not None else row.why
             lines.append(
-                f"  {_SIGNS[row.verdict]} {row.score:<22} {row.value:6.1f}  {asked:<10}  {spread}n = {len(row.values)}"
+                f"  {_SIGNS[row.verdict]} {row.score:<22} {row.value:6.1f}  {least:<10}  {spread}n = {len(row.values)}"
             )
     counts = [sum(each.verdict == verdict for each in scores) for verdict in (PASS, FAIL, UNKNOWN)]
     lines.append(

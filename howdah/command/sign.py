@@ -10,7 +10,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.command.shape import CommandAnswer
 from howdah.layout import write_stderr, write_stdout
-from howdah.record.digest import mismatches, refusal
+from howdah.record.digest import mismatch_error, mismatches
 from howdah.record.run import read_record
 from howdah.verify.experiment import runs_below
 from howdah.verify.signature import sign
@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
             record = read_record(run)
             wrong = mismatches(run, record)
             if wrong:
-                raise refusal(run, wrong[0])
+                raise mismatch_error(run, wrong[0])
             if record.digests is None:
                 write_stderr(f"howdah: {run.name} has no digests: its files are signed as they are now\n")
         written.append(sign(path, options.key))

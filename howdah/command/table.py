@@ -79,7 +79,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise UsageError for an unknown measure and for an option that does not apply to the table."""
     if options.measure and options.of == _COMPLETION:
         raise UsageError("--measure applies to results and differences, not to completion", hint="leave it out")
     if options.limits is not None and options.of != _COMPLETION:

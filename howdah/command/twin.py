@@ -18,9 +18,9 @@ class TwinRun(FilePart):
     """One run of a twin compared with the recorded flow."""
 
     run: str
-    distance: float | None = Field(description="the largest of 'distances'; null where the recording has no course")
-    distances: dict[str, float] = Field(description="of in flight, acknowledged, round trip: shares of the recorded")
-    not_explained: list[str] = Field(description="what the run does otherwise, in sentences")
+    distance: float | None = Field(description="the largest of 'distances'; null if the recording has no time series")
+    distances: dict[str, float] = Field(description="of each curve: the mean difference divided by the recorded mean")
+    not_explained: list[str] = Field(description="differences of the run, in sentences")
 
 
 class Twin(FilePart):

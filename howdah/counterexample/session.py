@@ -27,7 +27,7 @@ from howdah.profile.profile import to_yaml
 from howdah.profile.source import Document
 from howdah.record.directory import read_json, write_json, write_whole
 from howdah.record.model import FilePart
-from howdah.work.display import HONEST_SHARE, left_words
+from howdah.work.display import SHARE_BEFORE_ESTIMATE, time_left_text
 
 _WIDTH = 100
 _WITHIN = "10 %"
@@ -240,7 +240,7 @@ class SearchSession:
         rate = tried / spent * 60
         best = found.best
         shown = f"best: {best.score.text} at {words(best.candidate)}" if best else "no run says anything yet"
-        late = left_words(spent * (wanted - tried) / tried) if tried >= HONEST_SHARE * wanted else ""
+        late = time_left_text(spent * (wanted - tried) / tried) if tried >= SHARE_BEFORE_ESTIMATE * wanted else ""
         self.say(f"{tried} of {wanted} tried, {significant(rate, 2)} a minute{late.replace('  ', ', ')}; {shown}")
 
     def _report_failure(self, found: SearchResult, each: Tried) -> None:

@@ -213,7 +213,6 @@ class _Arrivals:
         return Bucket(speed, roundest(low, high), found.agrees)
 
     def _errors(self, speed: float) -> int:
-        """How many packets the best bucket of this rate (bits per second) misjudges."""
         return self._fewest_errors(self.needs(speed / 8))[0]
 
     def _edge(self, within: float, beyond: float, fewest: int) -> float:

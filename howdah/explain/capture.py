@@ -110,8 +110,6 @@ def _first_stamp(path: Path) -> int:
 
 @dataclass
 class _Pieces:
-    """What is read so far of a capture whose pieces are ``paths``."""
-
     paths: list[Path]
     found: Capture = field(default_factory=Capture)
     kept: KeptSegments = field(default_factory=KeptSegments)
@@ -174,7 +172,6 @@ def _continues(kept: KeptSegments, segments: TcpColumns) -> bool:
 def _numbers(
     columns: dict[str, npt.NDArray[np.generic]], of: npt.NDArray[np.bool_], side: int
 ) -> npt.NDArray[np.uint32]:
-    """Sequence numbers at which the data segments of one side end."""
     rows = of & (columns["from_first"] == side) & (columns["payload_bytes"] != 0)
     found = columns["sequence"][rows].astype(np.uint32) + columns["payload_bytes"][rows].astype(np.uint32)
     return np.asarray(found)

@@ -245,7 +245,6 @@ def keep(kept: KeptSegments, segments: TcpColumns, data: npt.NDArray[np.uint8]) 
 
 
 def _ends(segments: TcpColumns, row: int, data: npt.NDArray[np.uint8]) -> tuple[str, str]:
-    """Address and port of both ends, starting with the one that ``from_first`` marks."""
     place = int(segments.ip[row])
     is_six = data[place] >> 4 == 6
     begin, size = (place + 8, 16) if is_six else (place + 12, 4)

@@ -142,7 +142,6 @@ def _waited_for_more(gap_ns: Integers, advance: Integers, mss_bytes: int) -> Fla
 
 
 def _near_samples(seen: Seen) -> Integers | None:
-    """Times from the first ACK with each stamp to the first segment that echoes it."""
     if not seen.has_stamps:
         return None
     stamps, first = np.unique(seen.acks.stamp, return_index=True)

@@ -22,6 +22,7 @@ from howdah.explain.seen import FILLS, LATE, Seen, seen_of
 from howdah.explain.startup import StartUp, start_up
 from howdah.frame import STAMPED_TCP_BYTES, frame_bytes
 from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
+from howdah.ingest.capture import MOST_SCALE
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, UNKNOWN
 from howdah.measure.held import Holding
 from howdah.quantity import bdp_bytes
@@ -186,7 +187,6 @@ def explain_connection(connection: TapConnection) -> Explained | None:
 
 
 def _add_course(found: Explained, seen: Seen, trips: RoundTrips, course: SenderCourse, begin: int) -> None:
-    """Add what requires the sender's course: the start-up, the path, and what held the flow back."""
     start, path = start_up(seen, course, trips), path_of(seen, course, trips)
     found.parts = (seen, trips, course, start)
     found.initial_window_packets, found.growth = start.initial_window_packets, start.growth
@@ -288,11 +288,15 @@ def fitting_algorithms(course: SenderCourse, start: StartUp, trips: RoundTrips) 
 
 
 def _add_notes(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTrips) -> None:
-    """Add notes on the recording, and the reasons why some facts are not known."""
     if trips.is_split and trips.handshake_ns is not None:
         found.notes.append(
             f"the handshake took {trips.handshake_ns / 1e6:.1f} ms, the data's round trip at least "
             f"{(trips.base_ns.value or trips.far_ns or 0) / 1e6:.1f} ms: somebody on the path answered the handshake"
+        )
+    if seen.excess_scale:
+        found.notes.append(
+            f"the receiver said a window scale of {MOST_SCALE + seen.excess_scale}, and TCP has at most {MOST_SCALE} "
+            "(RFC 7323): a sender that takes it at its word stops at a window of 2 GiB and more"
         )
     if seen.copies:
         found.notes.append(f"{seen.copies} segments are in the capture twice; each counts once")

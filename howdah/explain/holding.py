@@ -15,6 +15,7 @@ from howdah.explain.delay import RoundTrips
 from howdah.explain.pacing import in_last_flight, written_in_pieces
 from howdah.explain.path import SeenPath
 from howdah.explain.rate import busy_ns
+from howdah.explain.sacked import HALF
 from howdah.explain.seen import Flags, Seen
 from howdah.explain.startup import StartUp
 from howdah.held import HeldBy
@@ -33,6 +34,8 @@ def holding_of(seen: Seen, course: SenderCourse, trips: RoundTrips, start: Start
         return None
     took = np.diff(course.time_ns)
     code = _codes(course, trips, start, path, in_last_flight(seen, course, trips) | written_in_pieces(seen, course))[1:]
+    beyond = (course.window_bytes << seen.excess_scale)[1:] >= HALF  # no application stalled: it may be the window
+    code = np.where(beyond & (code == _KINDS.index(HeldBy.APPLICATION)), _KINDS.index(HeldBy.UNKNOWN), code)
     seconds = {
         kind: float(took[code == number].sum()) / _SECOND_NS
         for number, kind in enumerate(_KINDS)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from howdah.explain.course import SenderCourse
-from howdah.explain.delay import Reals, RoundTrips
+from howdah.explain.delay import RoundTrips
 
 # Constants of tcp_cubic.c: hystart_low_window, hystart_ack_delta_us, HYSTART_MIN_SAMPLES, HYSTART_DELAY_MIN and _MAX.
 _LOW_WINDOW_PACKETS = 16
@@ -38,8 +38,8 @@ class Detections:
 
 @dataclass
 class _HyStartRound:
-    """A round as hystart_reset() begins one: ``end`` is the number whose ACK ends it, ``last_ns`` the last ACK of the
-    train, ``least_ns`` the least of its ``samples`` round trips."""
+    """A round, as hystart_reset() begins it: ``end`` is the number whose ACK ends it, ``last_ns`` the last ACK of the
+    train."""
 
     end: float
     start_ns: int
@@ -53,9 +53,10 @@ class _HyStartRound:
 def detections(course: SenderCourse, trips: RoundTrips, until: int) -> Detections:
     """What the detectors find up to the ACK ``until``."""
     samples, answers = _samples(course, trips)
-    nxts = _sent_before(course)
-    flights, times, una = (nxts - course.una).tolist(), course.time_ns.tolist(), course.una_after.tolist()
-    nxt = nxts.tolist()
+    # ACKs with the same stamp let go in turn what the next stamp shows.
+    sent = np.where(course.exact, course.nxt, np.interp(course.una, course.una[course.exact], course.nxt[course.exact]))
+    nxt, flights = sent.tolist(), (sent - course.una).tolist()
+    times, una = course.time_ns.tolist(), course.una_after.tolist()
     low = _LOW_WINDOW_PACKETS * course.mss_bytes
     least = int(trips.base_ns.value or 0) or _NO_SAMPLE_NS
     turn = _HyStartRound(int(course.nxt[0]), times[0], times[0])
@@ -103,9 +104,3 @@ def _samples(course: SenderCourse, trips: RoundTrips) -> tuple[list[int], list[b
     advances = course.una_after > course.una
     rtt = np.where(~advances & reports, rtt[last_sample], rtt)
     return rtt.tolist(), (advances | reports).tolist()
-
-
-def _sent_before(course: SenderCourse) -> Reals:
-    """What had been sent before each ACK. ACKs with the same stamp let go in turn what the next stamp shows."""
-    exact = course.exact
-    return np.where(exact, course.nxt, np.interp(course.una, course.una[exact], course.nxt[exact]))

@@ -97,7 +97,6 @@ def _is_same(first: tuple[int, Explained], other: tuple[int, Explained]) -> bool
 
 
 def _distance_from_sender(flow: Explained) -> float:
-    """The least delay in ns between the sender and the tap, there and back."""
     trips = _parts(flow)[1]
     return float("inf") if trips.near_ns is None else float(trips.near_ns)
 

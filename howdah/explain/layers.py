@@ -192,7 +192,6 @@ def _ppp(walk: _Walk, rows: Integers) -> None:
 
 
 def _ppi(walk: _Walk, rows: Integers) -> None:
-    """Skip per-packet information, as in Wi-Fi captures on Windows: it has its length and the following link type."""
     rows = walk.with_bytes(rows, 8)
     _continue_at_link(walk, rows, walk.little(rows, 2, 2), walk.little(rows, 4, 4))
 

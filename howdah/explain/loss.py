@@ -46,9 +46,8 @@ _EMPTIED = 0.3  # share of the fullest queue, below which it had emptied
 
 @dataclass(frozen=True)
 class SeenLosses:
-    """``count``: segments that were lost. ``by``: what dropped them, None where nothing tells; ``words``: why.
-
-    ``policer``: its bucket, where it shows. ``levels_ns``: the queue just before each loss where a sample shows it.
+    """``count``: segments that were lost. ``by``: what dropped them, None if unknown; ``words``: why. ``policer``: its
+    bucket, if known. ``levels_ns``: the queue just before each loss for which a sample shows it.
     """
 
     count: int
@@ -69,8 +68,8 @@ class _Verdict:
 class _LossEvidence:
     """What the rules look at.
 
-    ``resent_after_tap`` counts lost segments that had passed the tap before. ``levels`` is the queue in ns just before
-    losses, ``left`` the ACK after which each of these lost segments left.
+    ``frame`` is bytes of frames per byte of payload. ``resent_after_tap`` counts lost segments that had passed the tap.
+    ``levels`` is the queue in ns just before losses, ``left`` the ACK after which each of these lost segments left.
     """
 
     seen: Seen
@@ -78,25 +77,15 @@ class _LossEvidence:
     trips: RoundTrips
     rate: Estimate
     lost: int
+    frame: float
     resent_after_tap: int
     levels: Reals
     left: Integers
 
     @cached_property
-    def frame(self) -> float:
-        return frame_share(self.seen)
-
-    @cached_property
     def departures(self) -> Departures | None:
         """What passed the tap and what was lost, packet by packet; None where that does not show."""
         return Departures.of(self.seen)
-
-    @cached_property
-    def bucket(self) -> Bucket | None:
-        """The policer's bucket that explains which packets were dropped."""
-        if self.departures is None or self.rate.value is None:
-            return None
-        return policer_of(self.departures, self.rate.value)
 
     @cached_property
     def supposed(self) -> _Verdict:
@@ -114,7 +103,7 @@ def losses_of(seen: Seen, course: SenderCourse, trips: RoundTrips, rate: Estimat
     resent = int((seen.sent.kind == AGAIN).sum()) - seen.spurious - discarded.segments
     lost = max(seen.sent_again - seen.spurious - discarded.segments, 0)
     levels, left = _queue_before_losses(course, trips)
-    evidence = _LossEvidence(seen, course, trips, rate, lost, resent, levels, left)
+    evidence = _LossEvidence(seen, course, trips, rate, lost, frame_share(seen), resent, levels, left)
     verdict = next(found for rule in _RULES if (found := rule(evidence)) is not None)
     words = "; ".join(each for each in (discarded.words, verdict.words) if each)
     return SeenLosses(lost, verdict.by, words, verdict.policer, levels)
@@ -136,7 +125,7 @@ def _dropped_after_tap(evidence: _LossEvidence) -> _Verdict | None:
 
 
 def _segments_became_smaller(evidence: _LossEvidence) -> _Verdict | None:
-    """Segments are smaller from the first retransmission on: the path dropped them for their size. No other cause."""
+    """Segments are smaller from the first retransmission on: the path dropped the larger ones for their size."""
     narrowed = evidence.seen.narrowed_bytes
     if narrowed is None:
         return None
@@ -145,7 +134,8 @@ def _segments_became_smaller(evidence: _LossEvidence) -> _Verdict | None:
 
 def _bucket_was_empty(evidence: _LossEvidence) -> _Verdict | None:
     """A bucket of tokens explains which packets were dropped and which passed: a policer."""
-    bucket = evidence.bucket
+    passed, rate = evidence.departures, evidence.rate.value
+    bucket = policer_of(passed, rate) if passed is not None and rate is not None else None
     return None if bucket is None else _Verdict(POLICER, policer_words(bucket), bucket)
 
 
@@ -339,14 +329,7 @@ def _lost_in_rows(evidence: _LossEvidence) -> str:
 
 # For each supposed cause, what speaks against it; the first doubt that applies counts.
 _DOUBTS: dict[LossBy | None, tuple[Callable[[_LossEvidence], str], ...]] = {
-    QUEUE: (
-        _without_stamps,
-        _too_little_in_flight,
-        _lost_last,
-        _queue_emptied,
-        _too_few_losses,
-        _lost_in_rows,
-    ),
+    QUEUE: (_without_stamps, _too_little_in_flight, _lost_last, _queue_emptied, _too_few_losses, _lost_in_rows),
     POLICER: (_without_stamps, _too_few_losses),
     RANDOM: (_without_stamps, _too_few_losses),
     None: (_without_stamps,),

@@ -145,7 +145,6 @@ def _coded(packets: _Packets, with_ident: bool) -> Keys:
 
 
 def _ranked(keys: Keys) -> Keys:
-    """Make equal keys distinct by their order of appearance."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])

@@ -95,7 +95,6 @@ def _variation(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: f
 
 
 def _segments_per_ack(course: SenderCourse) -> float:
-    """Mean number of segments per ACK that acknowledges new data."""
     steps = np.diff(course.una_after, prepend=course.una[:1])
     steps = steps[steps > 0]
     return float(steps.mean()) / course.mss_bytes if steps.size else 0.0
@@ -148,7 +147,6 @@ def _buffer(losses: SeenLosses, trips: RoundTrips, found: SeenRate, per_ack: flo
 
 
 def _interface(seen: Seen, trips: RoundTrips, frame: float, rate: Estimate) -> Estimate:
-    """The rate of the sender's interface, by the spacing of full segments that leave together."""
     if trips.at != SENDER:
         return absent("the tap was not at the sender: the path has spaced the segments")
     sent = seen.sent

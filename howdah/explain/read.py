@@ -69,7 +69,7 @@ def read_files(paths: list[Path], most_flows: int, progress: Progress = no_progr
 
 
 def _is_capture(path: Path, most_flows: int, read: Read) -> bool:
-    """Whether a file holds packets; if not, add its flows to ``read``."""
+    """Whether a file holds packets. Flows of other recordings are added to ``read``."""
     with open_recording(path) as file:
         head = file.read(_HEAD_BYTES)
     if not head:

@@ -197,8 +197,10 @@ class _Pcapng:
                 packet = self._packet(data, body, end, kind)
                 if packet is not None:
                     found.append(packet)
-            elif kind == _SIMPLE:
-                self._report_stampless()
+            elif kind == _SIMPLE and not self._stampless:
+                self._stampless = True
+                what = "it has packets without time stamps (simple packet blocks), which tell nothing here"
+                self.problems.said.append(what)
             place += length
         return found, place, None
 
@@ -227,12 +229,6 @@ class _Pcapng:
         if tap >= len(self._section_taps) or body + 20 + here > end:
             return None
         return body + 20, here, max(wire, here), self._section_taps[tap], high << 32 | low
-
-    def _report_stampless(self) -> None:
-        if not self._stampless:
-            what = "it has packets without time stamps (simple packet blocks), which tell nothing here"
-            self.problems.said.append(what)
-        self._stampless = True
 
 
 def _batch_of_pcapng(data: bytes, found: list[_PacketRow], file: _Pcapng) -> PacketBatch:

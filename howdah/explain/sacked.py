@@ -103,8 +103,8 @@ class _Scoreboard:
             if high <= una:
                 self.doubles.append((row, low, high))
                 return
-        elif self._first is not None and self._first != (low, high) and _holds((low, high), self._first):
-            self.doubles.append((row, *self._first))
+        elif (first := self._first) and first != (low, high) and low <= first[0] <= first[1] <= high:
+            self.doubles.append((row, *first))
             self._first = None
         if high > una and high - low < HALF // 2:
             self.total += _insert(self.blocks, max(low, una), high)
@@ -121,10 +121,6 @@ def _reneged(rows: Integers, lows: Integers, highs: Integers, una: Integers) -> 
         else:
             found.append((low, high))
     return np.array(found, np.int64).reshape(-1, 2)
-
-
-def _holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _insert(blocks: list[tuple[int, int]], low: int, high: int) -> int:

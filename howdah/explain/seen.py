@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from howdah.explain.connection import TapConnection
 from howdah.explain.sacked import HALF, MOST_EVENTS, Double, Reported, reported, signed
-from howdah.ingest.capture import ACK, FIN, RST, SYN
+from howdah.ingest.capture import ACK, FIN, MOST_SCALE, RST, SYN
 from howdah.ingest.source import Integers
 from howdah.ingest.tracepoint import unwrap
 
@@ -94,6 +94,13 @@ class Seen:
         again = np.isin(self.sent.kind, (AGAIN, FILLS))
         return int((-(-(self.sent.end - self.sent.begin)[again] // self.mss_bytes)).sum())
 
+    @property
+    def excess_scale(self) -> int:
+        """By how much the receiver's shift is above what TCP has: a sender that takes it at its word sees windows
+        beyond the numbers of a connection."""
+        receiver = self.connection.options["receiver"]
+        return max((receiver.scale or 0) - MOST_SCALE, 0) if receiver is not None else 0
+
     @cached_property
     def narrowed_bytes(self) -> int | None:
         """The payload of full segments from the first retransmission on, if it is less than before: the path had
@@ -152,7 +159,6 @@ def seen_of(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None
 
 
 def _data_and_acks(connection: TapConnection, keep: Flags) -> tuple[Integers, Integers]:
-    """Places of the sender's segments with data, and of the receiver's ACKs, without those of the handshake."""
     flags, ours = connection.column("flags"), connection.ours
     wanted = keep & ((flags & SYN) == 0)
     data = np.flatnonzero(ours & wanted & (connection.column("payload_bytes") > 0))
@@ -346,16 +352,15 @@ def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) 
 
 
 def _scale(connection: TapConnection) -> int | None:
-    """The shift of the receiver's window; None if no SYN was captured that tells it."""
+    """The shift of the receiver's window, as a sender takes it; None if no SYN was captured that tells it."""
     sender, receiver = connection.options["sender"], connection.options["receiver"]
     for said in (sender, receiver):
         if said is not None and said.scale is None:
             return 0 if said.whole else None
-    return receiver.scale if receiver is not None else None
+    return min(receiver.scale, MOST_SCALE) if receiver is not None and receiver.scale is not None else None
 
 
 def _top_before(sent: SeenSent, places: Integers) -> Integers:
-    """The end of all data seen before each of these places in the capture."""
     at = np.searchsorted(sent.place, places) - 1
     return np.where(at >= 0, sent.top[np.maximum(at, 0)], sent.begin[0])
 

@@ -114,7 +114,6 @@ def _ip_bytes(octets: Octets, ip: Integers, six: npt.NDArray[np.bool_], more: In
 
 
 def _options(octets: Octets, tcp: Integers, header: Integers, options_end: Integers, end: Integers) -> TcpOptions:
-    """TCP options; those that begin with time stamps in the usual layout are read in one step."""
     usual = (header >= 32) & (tcp + 32 <= end)
     usual[usual] = big_endian(octets, tcp[usual] + 20, 4) == _USUAL
     begin = np.where(usual, tcp + 32, tcp + 20)

@@ -126,7 +126,6 @@ def _algorithm(said: str | None) -> tuple[list[str], str]:
 
 
 def _base(log: SenderLog) -> Estimate:
-    """The least round trip. A mean over ACKs is never below it."""
     if log.min_rtt_us is not None:
         least = log.min_rtt_us
         return Estimate(least, None, 1.01 * least, "the sender's own minimum; a queue may have been there all the time")

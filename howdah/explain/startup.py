@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -43,6 +42,7 @@ _GREW_ON_PACKETS = 24  # packets acknowledged since a detector that had no effec
 _MOSTLY = 0.5  # share of the ACKs that is most of them
 _ALLOWED_FALL = 0.15  # share of the flight by which D may fall after a repair that was undone
 _PASSED_OVER = 2  # trains of ACKs, in different rounds, that a varying delay does not imitate
+BEYOND = "it stopped, perhaps for a window of more than TCP has"
 NO_DATA = "the application had nothing to send before it left"
 ENDED = "the transfer ended first"
 GROWING = "it was still growing when the capture ended"
@@ -84,7 +84,7 @@ class StartUp:
 
 @dataclass(frozen=True)
 class SeenCause:
-    """Why a flow left: one of howdah.measure.cause.CAUSES; whether nothing else explains it; and the evidence in
+    """Why a flow left: one of howdah.measure.cause.CAUSES; ``sure`` if nothing else explains it; the evidence in
     words."""
 
     name: str
@@ -103,40 +103,14 @@ class _GrowthEvidence:
     seen: Seen
     course: SenderCourse
     trips: RoundTrips
-
-    @cached_property
-    def rounds(self) -> list[Round]:
-        return _rounds(self.course)
-
-    @cached_property
-    def growth(self) -> float | None:
-        return _growth(self.rounds)
-
-    @cached_property
-    def initial_window(self) -> int | None:
-        return _initial_window(self.seen, self.course)
-
-    @cached_property
-    def paced(self) -> bool:
-        """Whether the sender paces. An application that writes piece by piece looks alike and does not count."""
-        return is_paced(self.seen, self.trips) and float(written_in_pieces(self.seen, self.course).mean()) < _MOSTLY
-
-    @cached_property
-    def gain(self) -> Reals:
-        course = self.course
-        return np.asarray((course.flight - (course.una - course.una[0])) / course.mss_bytes)
-
-    @cached_property
-    def first_repair(self) -> int | None:
-        return _first_repair(self.seen, self.course, self.gain)
-
-    @cached_property
-    def end(self) -> int | None:
-        return _last_growth(self.gain, self.course, self.first_repair)
-
-    @cached_property
-    def mark(self) -> int | None:
-        return _first_mark(self.seen)
+    rounds: list[Round]
+    growth: float | None
+    initial_window: int | None
+    paced: bool
+    gain: Reals
+    first_repair: int | None
+    end: int | None
+    mark: int | None
 
     @property
     def known_end(self) -> int:
@@ -146,9 +120,6 @@ class _GrowthEvidence:
 
     def limit_at(self, at: int | None) -> str | None:
         return _limit(self.seen, self.course, self.trips, at)
-
-    def detections_until(self, at: int) -> Detections:
-        return detections(self.course, self.trips, at)
 
     def left(self, at: int, cause: SeenCause, end: int, found: Detections | None) -> StartUp:
         return StartUp(
@@ -165,7 +136,15 @@ class _GrowthEvidence:
 
 def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     """How a flow grew, where its start-up ended and why, by the first rule of ``_RULES`` that applies."""
-    evidence = _GrowthEvidence(seen, course, trips)
+    rounds = _rounds(course)
+    # An application that writes piece by piece looks like a sender that paces.
+    paced = is_paced(seen, trips) and float(written_in_pieces(seen, course).mean()) < _MOSTLY
+    gain = (course.flight - (course.una - course.una[0])) / course.mss_bytes
+    again = _first_repair(seen, course, gain)
+    evidence = _GrowthEvidence(
+        seen, course, trips, rounds, _growth(rounds), _initial_window(seen, course), paced, gain, again,
+        _last_growth(gain, course, again), _first_mark(seen),
+    )  # fmt: skip
     return next(found for rule in _RULES if (found := rule(evidence)) is not None)
 
 
@@ -207,7 +186,7 @@ def _grew_until_repair(evidence: _GrowthEvidence) -> StartUp | None:
     at, end, course, trips = evidence.first_repair, evidence.end, evidence.course, evidence.trips
     if at is None or (end is not None and at > end):
         return None
-    found = evidence.detections_until(at)
+    found = detections(course, trips, at)
     mark = evidence.mark if evidence.mark is not None and evidence.mark <= at else None
     before, all_silent = _left_before(evidence.gain, course, found, at, trips)
     if before is not None and evidence.limit_at(before) is None:
@@ -216,8 +195,8 @@ def _grew_until_repair(evidence: _GrowthEvidence) -> StartUp | None:
 
 
 def _cause_at_repair(evidence: _GrowthEvidence, at: int, mark: int | None, all_silent: bool) -> SeenCause:
-    """A loss or timeout, unless something else ended growth at the same time. ``all_silent``: no detector of HyStart
-    spoke so shortly before that its effect would not show yet."""
+    """A loss or timeout, unless something else ended growth at the same time. ``all_silent``: no detector spoke so
+    shortly before that its effect cannot show yet."""
     if evidence.seen.narrowed_bytes is not None or mark is not None:
         what = "the segments became smaller" if mark is None else "a mark of ECN came"
         return SeenCause(UNKNOWN, False, f"{what} where the first one was sent again")
@@ -241,12 +220,12 @@ def _did_not_stop(evidence: _GrowthEvidence) -> StartUp | None:
 def _lost_while_limited(evidence: _GrowthEvidence) -> StartUp | None:
     """The receive window or the application stopped growth, and within a round trip something was sent again: it left
     by that loss, unless something else may have ended growth behind the limit."""
-    end, at = evidence.known_end, evidence.first_repair
+    end, at, course, trips = evidence.known_end, evidence.first_repair, evidence.course, evidence.trips
     limit = evidence.limit_at(end)
-    if limit is None or at is None or not _within_a_round(evidence.course, evidence.trips, end, at):
+    if limit is None or at is None or not _within_a_round(course, trips, end, at):
         return None
     held = "the receive window" if limit == RECEIVE_WINDOW else "the application"
-    found = evidence.detections_until(at)
+    found = detections(course, trips, at)
     if found.trains or found.delays or evidence.mark is not None or evidence.seen.narrowed_bytes is not None:
         words = f"it left while {held} held it back, by a detector of HyStart or the loss behind it"
         return evidence.left(at, SeenCause(UNKNOWN, False, words), end, found)
@@ -262,13 +241,16 @@ def _stopped_by_limit(evidence: _GrowthEvidence) -> StartUp | None:
         return None
     if limit != APPLICATION:
         return evidence.stayed("the receive window held it back before it left", limit, end)
-    return evidence.stayed(ENDED if _all_sent(evidence.seen, evidence.course, end) else NO_DATA, limit, end)
+    if _all_sent(evidence.seen, evidence.course, end):
+        return evidence.stayed(ENDED, limit, end)
+    beyond = evidence.seen.excess_scale > 0
+    return evidence.stayed(BEYOND if beyond else NO_DATA, None if beyond else limit, end)
 
 
 def _stopped_by_sender(evidence: _GrowthEvidence) -> StartUp | None:
     """Growth ended without a loss or a limit: a detector of HyStart or a mark of ECN ended it, or nothing tells."""
     end, course, trips = evidence.known_end, evidence.course, evidence.trips
-    found = evidence.detections_until(_same_event_until(course, trips, end))
+    found = detections(course, trips, _same_event_until(course, trips, end))
     cause = _detector(course, trips, found, end, evidence.mark, evidence.paced)
     if trips.at != SENDER and cause.sure and _silence_follows(course, trips, end):
         words = "growth ended before a timeout; what was lost in front of the tap may have ended it"
@@ -317,7 +299,6 @@ def _allowed_fall(course: SenderCourse, at: int) -> float:
 
 
 def _silence_follows(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
-    """Whether a timeout follows what was in flight at an ACK."""
     until = int(np.searchsorted(course.una_after, course.nxt[at])) + _FEW_ACKS
     return int(np.diff(course.time_ns[at : until + 1]).max(initial=0)) >= (trips.base_ns.value or 0) + _LEAST_TIMEOUT_NS
 
@@ -477,7 +458,6 @@ def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) 
 
 
 def _first_mark(seen: Seen) -> int | None:
-    """The first ACK that reports a mark of ECN, if the sender says that it reduced its window."""
     flags = seen.connection.column("flags")
     if not (flags[seen.sent.place] & CWR).any():
         return None

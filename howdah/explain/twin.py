@@ -89,7 +89,8 @@ def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) ->
         raise HowdahError(what, hint="A capture at the sender tells it, or one with the handshake.")
     duration_s = min(max(flow.duration_s, _LEAST_DURATION_S), _MOST_DURATION_S)
     beside, elsewhere = competitors(flow, recorded)
-    later_s = _head_start_s(beside)
+    earlier_s = min(max((-each.start_s for each in beside), default=0.0), _MOST_LATER_S)
+    later_s = earlier_s if earlier_s > _LEAST_LATER_S else 0.0
     twin = _Twin()
     _add_path(twin, flow)
     _add_ends(twin, flow)
@@ -113,12 +114,6 @@ def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) ->
         *recorded_lines(flow),
     ]
     return "\n".join(align_comment(line) for line in lines) + "\n"
-
-
-def _head_start_s(beside: list[Competitor]) -> float:
-    """How long before the flow its first competitor began; 0 if too little to count."""
-    most = min(max((-each.start_s for each in beside), default=0.0), _MOST_LATER_S)
-    return most if most > _LEAST_LATER_S else 0.0
 
 
 def _description(flow: Explained) -> str:
@@ -170,7 +165,6 @@ def _add_delay_variation(twin: _Twin, varies: Estimate, rtt_us: float) -> None:
 
 
 def _add_losses(twin: _Twin, flow: Explained) -> None:
-    """Add what dropped packets apart from the buffer: a policer, chance, or something unknown."""
     if flow.policer is not None:
         policed = f"{_plain_number(flow.policer.rate_bits_per_second / 1e6, 6)} Mbit/s"
         burst = _plain_number(flow.policer.burst_bytes / 1e3, 5)
@@ -194,7 +188,6 @@ def _add_losses(twin: _Twin, flow: Explained) -> None:
 
 
 def _buffer(flow: Explained, value: float) -> str:
-    """The buffer, if small in whole packets: part of a frame holds none."""
     frame = frame_bytes((flow.mss_bytes or 1448) + STAMPED_TCP_BYTES)
     packets = max(round(value / frame), 1)
     return f"{packets} packets" if packets < _FEW_PACKETS else f"{round(value)} B"
@@ -280,7 +273,6 @@ def _reason(found: Estimate) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that YAML reads as plain text."""
     return text.replace(": ", ", ").replace(" #", "")
 
 
@@ -289,7 +281,6 @@ def _whole_us(value_us: float) -> str:
 
 
 def _plain_number(value: float, digits: int = 4) -> str:
-    """A number with this many digits, and without separators that YAML would not read as part of it."""
     if value == 0:
         return "0"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))

@@ -16,8 +16,9 @@ from howdah.explain.explained import Explained, FlowFacts
 from howdah.explain.joined import Joined, Leg, leg_rows
 from howdah.explain.loss import LossBy
 from howdah.explain.sender_log import STAYED
-from howdah.explain.startup import GROWING
+from howdah.explain.startup import BEYOND, GROWING
 from howdah.held import NOTABLE_SHARE, held_words
+from howdah.ingest.capture import MOST_SCALE
 from howdah.measure.cause import UNKNOWN
 from howdah.number import counted, delay, duration, rate, significant, size
 from howdah.record.model import FilePart
@@ -40,7 +41,7 @@ def sentence(flow: Explained) -> str:
 def _exit_words(flow: Explained) -> str:
     leaves = flow.exit
     if leaves is None:
-        stayed = flow.limit is not None or flow.why_no_exit in (GROWING, STAYED)
+        stayed = flow.limit is not None or flow.why_no_exit in (GROWING, STAYED, BEYOND)
         said = "The flow did not leave its start-up" if stayed else "Where the flow left its start-up does not show"
         return f"{said}: {flow.why_no_exit}"
     bdp = flow.bdp_packets
@@ -122,7 +123,8 @@ def rows(flow: Explained) -> Iterator[tuple[str, str]]:
 
 def _options(said: Options) -> str:
     parts = [f"MSS {said.mss_bytes}" if said.mss_bytes is not None else "no MSS"]
-    parts.append(f"window scale {said.scale}" if said.scale is not None else "no window scale")
+    scale = f"window scale {said.scale}" if said.scale is not None else "no window scale"
+    parts.append(scale + (f" (taken for {MOST_SCALE})" if (said.scale or 0) > MOST_SCALE else ""))
     parts += ["SACK"] * said.sack_permitted + ["time stamps"] * said.time_stamps
     return ", ".join(parts)
 

@@ -24,7 +24,7 @@ from howdah.export.flow import FlowExit, exit_of, flow_text, path_text, plan_of,
 from howdah.frame import ETHERNET_BYTES, IPV4_BYTES
 from howdah.ingest.capture import CaptureClock, read_clock
 from howdah.plan.plan import Flow, Plan
-from howdah.record.directory import writing_name
+from howdah.record.directory import in_its_place
 from howdah.record.raw import agent_or_empty, open_raw, raw_exists, read_raw_json
 from howdah.record.result import Run
 
@@ -92,20 +92,14 @@ def write_pcapng(run: Run, directory: Path) -> list[Path]:
     plan = plan_of(run)
     captures = _captures(run, plan)
     target = directory / f"{run.experiment}-{run.name}{SUFFIX}"
-    temporary = writing_name(target)
-    try:
-        with temporary.open("wb") as out:
-            about = f"howdah {run.experiment}/{run.name}: {run.algorithm}, kernel {run.kernel}; {path_text(plan)}"
-            if any(capture.clock is None for capture in captures):
-                about += "; times are those of the guest's own clock, because the run did not record its epoch by it"
-            out.write(_section(about))
-            for capture in captures:
-                out.write(_interface(capture))
-            _write_packets(run, plan, captures, out)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with in_its_place(target) as temporary, temporary.open("wb") as out:
+        about = f"howdah {run.experiment}/{run.name}: {run.algorithm}, kernel {run.kernel}; {path_text(plan)}"
+        if any(capture.clock is None for capture in captures):
+            about += "; times are those of the guest's own clock, because the run did not record its epoch by it"
+        out.write(_section(about))
+        for capture in captures:
+            out.write(_interface(capture))
+        _write_packets(run, plan, captures, out)
     return [target]
 
 

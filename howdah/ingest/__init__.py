@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""raw/ to tables/: what the guest wrote, parsed; nothing is dropped or averaged."""
+"""Parse raw/, which the guest wrote, into tables/. Nothing is dropped or averaged."""

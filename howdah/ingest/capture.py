@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packets of a file of tcpdump, and the TCP headers in them, as arrays.
+"""Read the packets of a tcpdump file, and their TCP headers, as arrays.
 
-Layouts: draft-ietf-opsawg-pcap (the file), RFC 791 (IPv4), RFC 9293 (TCP).
+Formats: draft-ietf-opsawg-pcap (the file), RFC 791 (IPv4), RFC 9293 (TCP).
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from howdah.record.raw import raw_value, read_raw_bytes
 
 _END, _NOP, _MSS, _SCALE, _SACK_PERMITTED, _SACK, _TIME_STAMPS = 0, 1, 2, 3, 4, 5, 8
 _LENGTHS = {_MSS: 4, _SCALE: 3, _SACK_PERMITTED: 2, _TIME_STAMPS: 10}  # of an option that is what its kind says
-_MOST_SCALE = 14  # RFC 7323, 2.3: a larger shift is taken for this
+MOST_SCALE = 14  # RFC 7323, 2.3: a larger shift of a window is taken for this
 _BLOCK_BYTES = 8
 
 
 @dataclass(frozen=True)
 class TcpOptions:
-    """RFC 9293 (MSS), RFC 2018 (SACK), RFC 7323 (scale, time stamps).
+    """TCP options: RFC 9293 (MSS), RFC 2018 (SACK), RFC 7323 (scale, time stamps).
 
-    Arrays of shape (segments,): -1 without an option that has a value, 1 and 0 with and without one that has none.
+    Arrays have the shape (segments,). An absent option with a value is -1; an option without a value is 1 if present,
+    else 0.
 
-    ``stamp`` and ``echo`` are 0 without time stamps. ``sack`` has rows (segment, left edge, right edge), the edges as
-    they stand in the packet, by segment and in the order of the option.
+    ``stamp`` and ``echo`` are 0 without time stamps. ``sack`` has rows (segment, left edge, right edge), by segment and
+    in the order of the option, with the edges as in the packet.
     """
 
     mss_bytes: Integers
@@ -48,7 +49,7 @@ class TcpOptions:
 
 
 def read_options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers, rows: Integers) -> TcpOptions:
-    """Options between ``begin`` and ``end`` of the segments ``rows``. Behind a malformed option nothing is read."""
+    """Read the options between ``begin`` and ``end`` of the segments ``rows``, up to the first malformed one."""
     absent, nothing = np.full(begin.size, -1, dtype=np.int64), np.zeros(begin.size, dtype=np.int64)
     mss, scale = absent.copy(), absent
     permitted, stamps, stamp, echo, blocks = (nothing.copy() for _ in range(5))
@@ -66,7 +67,7 @@ def read_options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers, 
         rows, kind, length = rows[good], kind[good], length[good]
         here = {option: rows[(kind == option) & (length == size)] for option, size in _LENGTHS.items()}
         mss[here[_MSS]] = big_endian(octets, place[here[_MSS]] + 2, 2)
-        scale[here[_SCALE]] = np.minimum(octets[place[here[_SCALE]] + 2], _MOST_SCALE)
+        scale[here[_SCALE]] = octets[place[here[_SCALE]] + 2]
         permitted[here[_SACK_PERMITTED]] = 1
         stamps[here[_TIME_STAMPS]] = 1
         stamp[here[_TIME_STAMPS]] = big_endian(octets, place[here[_TIME_STAMPS]] + 2, 4)
@@ -87,7 +88,7 @@ def read_options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers, 
 
 
 def big_endian(octets: npt.NDArray[np.uint8], places: Integers, count: int) -> Integers:
-    """Numbers of ``count`` bytes in the order of the network, at ``places``."""
+    """Numbers of ``count`` bytes in network byte order, at ``places``."""
     value = np.zeros(places.size, dtype=np.int64)
     for offset in range(count):
         value = value << 8 | octets[places + offset]
@@ -105,9 +106,9 @@ _SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Packets:
-    """What a capture holds: ``places`` and ``lengths`` of the packets in ``data``, in bytes, in the order of the file.
+    """The packets of a capture, in the order of the file: ``places`` and ``lengths`` in bytes of ``data``.
 
-    ``problem`` is what is wrong with the file, None if nothing; the packets before it are there.
+    ``problem`` says what is wrong with the file, None if nothing; the packets before it are read.
     """
 
     data: bytes
@@ -131,7 +132,7 @@ class Packets:
 
 
 def read_packets(path: Path) -> Packets:
-    """The packets of a capture with times in nanoseconds; none of a file that is no such capture."""
+    """Read the packets of a capture with times in nanoseconds; other files have none."""
     try:
         data = read_raw_bytes(path)
     except OSError as error:
@@ -159,10 +160,9 @@ def _none(problem: str) -> Packets:
 
 @dataclass(frozen=True)
 class Headers:
-    """TCP headers, all arrays of shape (segments,), in the order of the capture.
+    """TCP headers in the order of the capture, all of shape (segments,).
 
-    ``addresses`` and ``ports`` have those of the source in the upper half. ``window`` is as it stands in the header,
-    not scaled.
+    ``addresses`` and ``ports`` have the source in the upper half. ``window`` is the field of the header, not scaled.
     """
 
     realtime_ns: Integers
@@ -177,7 +177,8 @@ class Headers:
 
 
 def _over_ipv4(packets: Packets, protocol: int, header_bytes: int) -> tuple[Integers, Integers, Integers]:
-    """Which packets are Ethernet, IPv4 and a protocol, no fragments: position, place of IP's header and of the next."""
+    """Unfragmented packets of a protocol over Ethernet and IPv4: their numbers, the place of the IP header, and that of
+    the next header."""
     octets = packets.octets
     ip = packets.places + ETHERNET_BYTES
     rows = np.flatnonzero(packets.lengths >= ETHERNET_BYTES + IPV4_BYTES + header_bytes)
@@ -188,8 +189,8 @@ def _over_ipv4(packets: Packets, protocol: int, header_bytes: int) -> tuple[Inte
 
 
 def tcp_headers(packets: Packets) -> Headers:
-    """The TCP segments of a capture over Ethernet and IPv4. Without fragments, and without packets whose captured part
-    ends before their TCP options do."""
+    """Read the TCP segments of a capture over Ethernet and IPv4. Fragments are left out, and packets that are cut off
+    within their TCP options."""
     octets = packets.octets
     rows, ip, tcp = _over_ipv4(packets, _TCP, TCP_BYTES)
     end = packets.places[rows] + packets.lengths[rows]
@@ -213,7 +214,8 @@ def tcp_headers(packets: Packets) -> Headers:
 
 
 def udp_payload(packets: Packets, address: str, port: int) -> tuple[int, int]:
-    """Datagrams that an address sent from a port, and their payload in bytes; over Ethernet and IPv4, no fragments."""
+    """Count the datagrams that an address sent from a port, and their payload in bytes; over Ethernet and IPv4, without
+    fragments."""
     octets = packets.octets
     rows, ip, udp = _over_ipv4(packets, _UDP, UDP_BYTES)
     whole = udp + UDP_BYTES <= packets.places[rows] + packets.lengths[rows]
@@ -236,17 +238,17 @@ CAPTURES = "pcap"
 
 
 def count_packets(path: Path) -> tuple[int, str | None]:
-    """Whole packets of a capture, and what is wrong with the file, None if nothing."""
+    """Count the whole packets of a capture, and say what is wrong with the file, None if nothing."""
     packets = read_packets(path)
     return len(packets), packets.problem
 
 
 def ingest_captures(raw: Path, machines: list[str], plan: Plan) -> SourceReport:
-    """Captures, raw/pcap/NODE-INTERFACE.pcap with pcap.json: the judge compares what is there with what should be.
+    """Report on captures, raw/pcap/NODE-INTERFACE.pcap with pcap.json, for the judge, who compares them with the plan.
 
-    ``counts.captures``: for each place of the plan what tcpdump said of itself, and ``in_file``, the packets there.
+    ``counts.captures`` has for each place of the plan what tcpdump reported, and ``in_file``, the packets in the file.
 
-    ``machines`` have their files in directories of their own; empty where there is one.
+    ``machines`` names the directories of several machines; empty for a single one.
     """
     report = SourceReport()
     accounts: dict[str, tuple[Path, dict[str, Any]]] = {}
@@ -274,7 +276,8 @@ def ingest_captures(raw: Path, machines: list[str], plan: Plan) -> SourceReport:
 
 @dataclass(frozen=True)
 class CaptureClock:
-    """What CLOCK_REALTIME, of captures, is by CLOCK_MONOTONIC, of the run: read at two instants, even in between."""
+    """Conversion from CLOCK_REALTIME, which captures use, to CLOCK_MONOTONIC, which the run uses: read at two instants,
+    linear between them."""
 
     realtime_ns: tuple[int, int]
     offset_ns: tuple[int, int]
@@ -287,8 +290,8 @@ class CaptureClock:
 
 
 def read_clock(place: Path) -> CaptureClock | None:
-    """Of the kernel whose captures are in ``place``; None where pcap.json is missing, damaged or without clocks, as
-    that of older versions is."""
+    """Read the clock of the kernel whose captures are in ``place``; None if pcap.json is missing, damaged, or without
+    clocks, as in older versions."""
     try:
         first, *_, last = raw_value(read_raw_bytes(place / ACCOUNT))["clocks"]
         realtime = (int(first["realtime_ns"]), int(last["realtime_ns"]))

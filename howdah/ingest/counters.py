@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""counters.jsonl to the table ``counter``: one row a counter and reading."""
+"""Ingest counters.jsonl into the table ``counter``: one row per counter and reading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST = (1 << 63) - 1  # what a column holds; larger values saturate
 
 
 def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
-    """Rows in the order of the file. A line that is not a reading is reported with its number and left out.
+    """Make the table, in the order of the file. A line that is not a reading is reported with its number and left out.
 
     ``node`` is null for a counter of the whole kernel.
     """

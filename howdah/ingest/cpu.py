@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu-profile.txt and cpu-profile.json to the table ``cpu``: processor time by function and second of virtual time."""
+"""Ingest cpu-profile.txt and cpu-profile.json into the table ``cpu``: processor time by function and second of virtual
+time."""
 
 from __future__ import annotations
 
@@ -30,11 +31,11 @@ Key = tuple[int, str, str, str]  # interval, domain, symbol, inlined
 
 
 def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
-    """A row for each interval between two stamps, and each place that a sample was in.
+    """Make the table: one row per interval between two stamps and per code location with samples.
 
-    The time of a sample is the host's; stamps, which tell both clocks at one instant, say in which interval it was.
-    Samples before the first stamp and after the last (boot, power off) are counted as ``outside``. Without a profile
-    there are no rows, and ``counts.why`` says why.
+    Samples have host time; stamps, which show both clocks at one instant, assign them to intervals. Samples before the
+    first stamp or after the last (boot, power off) are counted as ``outside``. Without a profile there are no rows, and
+    ``counts.why`` says why.
     """
     report = SourceReport()
     raw = context.directory.raw
@@ -74,7 +75,7 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
 
 
 def _count(text: str, stamps: list[tuple[int, int]], counted: Counter[Key]) -> int:
-    """Samples into ``counted``; returns how many were outside all intervals."""
+    """Add samples to ``counted``; return how many were outside all intervals."""
     host_us = [host for _time, host in stamps]
     outside = 0
     for line in text.splitlines():
@@ -92,12 +93,13 @@ _TOLD = ("counter_why", "perf_why", "perf_event", "perf_period_ns", "samples", "
 
 
 def ingest_finite_processor(context: Context) -> dict[str, tuple[pa.Table, SourceReport]]:
-    """Of a processor of finite speed. ``cpu`` is of the exact source where there is one: the instructions that the
-    counter outside the machine saw, each of them 2**shift ns long. ``cpu_sample`` then is of the other one, perf's
-    samples in the guest, each worth its period. Without the counter ``cpu`` is perf's.
+    """Make the tables ``cpu`` and ``cpu_sample`` of a processor of finite speed. ``cpu`` has the exact source if it
+    exists: instructions counted from outside the machine, each 2**shift ns long; ``cpu_sample`` then has perf's samples
+    from the guest, each worth its period. Without that counter, ``cpu`` has perf's samples.
 
-    Both tables; ``counts`` of ``cpu`` has ``why`` (null: there is a profile), ``source`` ("counter" or "perf") and
-    ``stat``: [[ns from the epoch, idle ns, ns in all]] of /proc/stat, both from the machine's start."""
+    ``counts`` of ``cpu`` has ``why`` (null: there is a profile), ``source`` ("counter" or "perf") and ``stat``: [[ns
+    from the epoch, idle ns, total ns]] of /proc/stat, both since the machine's start.
+    """
     report, second = SourceReport(), SourceReport()
     raw = context.directory.raw
     tables = {"cpu": _table([], [], context, 1), "cpu_sample": _table([], [], context, 1)}
@@ -138,7 +140,7 @@ def _idle(time_ns: int, kinds: dict[str, int]) -> list[int]:
 
 @dataclass
 class _Interval:
-    """``counts`` has pairs: the number of a place, and how often something was seen there."""
+    """An interval; ``counts`` has pairs (number of a code location, how often it was seen)."""
 
     begin_ns: int
     end_ns: int
@@ -153,7 +155,7 @@ def _read_intervals(file: Path) -> tuple[list[list[str]], list[_Interval]]:
 
 
 def _add_idle(places: list[list[str]], intervals: list[_Interval], worth_ns: int) -> None:
-    """What is left of each interval was without an instruction."""
+    """Add the time of each interval without instructions as idle."""
     for interval in intervals:
         busy_ns = worth_ns * sum(number for _place, number in interval.counts)
         left_ns = max(interval.end_ns - interval.begin_ns - busy_ns, 0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads *framed* files: netlink answers with the time and node they came from (docs/data-format.md).
+"""Read *framed* files: netlink answers with the time and node of each (docs/data-format.md).
 
-A poll repeats the same questions thousands of times, so nearly all messages of one type and length have one layout. The
-first is located attribute by attribute, the others are compared with it where the layout is fixed, and their counters
-are then gathered in one step.
+A poll repeats the same requests thousands of times, so nearly all messages of one type and length have one layout. The
+first one is parsed attribute by attribute, the others are compared with its fixed parts, and their counters are
+gathered in one step.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Slot:
 
 @dataclass
 class Item:
-    """What one message says, as a map of where to find it.
+    """The layout of one message.
 
     ``identity`` is constant text about the object (interface, handle, ports), ``slots`` are the counters, and
-    ``skeleton`` the byte ranges that must be equal in another answer for the same map to hold there. One that is not
-    ``wanted`` becomes no record; its skeleton holds what says so.
+    ``skeleton`` lists the byte ranges that another message must share to have this layout. A message that is not
+    ``wanted`` gives no record; its skeleton includes the bytes that decide this.
     """
 
     identity: tuple[str, ...]
@@ -57,7 +57,7 @@ class Item:
 
 
 def messages(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield (type, start of the body, end of the body) of each message. Raises MalformedMessageError."""
+    """Yield (type, start of the body, end of the body) of each message. Raise MalformedMessageError."""
     at = 0
     while at < len(data):
         if at + _HEADER.size > len(data):
@@ -70,7 +70,7 @@ def messages(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def attributes(data: bytes, start: int, end: int) -> dict[int, tuple[int, int]]:
-    """Map each attribute's type (RFC 3549, 2.3.2) to (offset, length) of its payload. Raises MalformedMessageError."""
+    """Map each attribute's type (RFC 3549, 2.3.2) to (offset, length) of its payload. Raise MalformedMessageError."""
     found: dict[int, tuple[int, int]] = {}
     at = start
     while at + _ATTRIBUTE.size <= end:
@@ -83,12 +83,12 @@ def attributes(data: bytes, start: int, end: int) -> dict[int, tuple[int, int]]:
 
 
 def skeleton_of(attributes_found: dict[int, tuple[int, int]]) -> list[tuple[int, int]]:
-    """The headers (length and type) of the attributes: the ranges that fix where everything is."""
+    """The headers (length and type) of the attributes: the byte ranges that determine the layout."""
     return [(offset - _ATTRIBUTE.size, offset) for offset, _length in attributes_found.values()]
 
 
 def text_of(data: bytes, place: tuple[int, int] | None) -> str | None:
-    """A zero-terminated string attribute."""
+    """The text of a zero-terminated string attribute."""
     if place is None:
         return None
     offset, length = place
@@ -106,7 +106,7 @@ _SIGN = np.uint64(1 << 63)
 
 @dataclass
 class Frames:
-    """Where the answers of one file are: arrays of the same length, one element an answer."""
+    """The places of all answers in a file: arrays with one element per answer."""
 
     file: str
     data: npt.NDArray[np.uint8]
@@ -120,7 +120,7 @@ class Frames:
 
 @dataclass
 class Records:
-    """What the answers say: ``columns`` of integers in answer order, -1 where ``known`` is false.
+    """The content of all answers, in order: ``columns`` of integers, -1 where ``known`` is false.
 
     ``identity`` indexes ``identities``.
     """
@@ -160,10 +160,10 @@ def read_frames(path: Path) -> Frames:
 
 
 def parse(frames: Frames, locate: Locate, names: tuple[str, ...]) -> Records:
-    """Gather ``names`` from every message ``locate`` knows.
+    """Gather the columns ``names`` from every message that ``locate`` knows.
 
-    ``locate(message, message_type, start, end)`` maps one message, whose body lies between start and end, or returns
-    None where its type alone says that it is not wanted. Answers that are no netlink messages become damage.
+    ``locate(message, message_type, start, end)`` returns the layout of a message, whose body lies between start and
+    end, or None if messages of its type are not wanted. Answers that are not netlink messages become damage.
     """
     identities: dict[tuple[str, ...], int] = {}
     found = _walk(frames)
@@ -185,8 +185,8 @@ def parse(frames: Frames, locate: Locate, names: tuple[str, ...]) -> Records:
 
 @dataclass(frozen=True)
 class _Messages:
-    """Where messages are: arrays of the same length. ``frame`` says in which answer, ``position`` at which place in it;
-    ``offset`` is that of the header in the file, and ``length`` counts from there."""
+    """The places of messages, as arrays of one length: ``frame`` is the answer, ``position`` the place within it,
+    ``offset`` that of the header in the file, and ``length`` includes the header."""
 
     frame: Integers
     position: Integers
@@ -200,7 +200,7 @@ class _Messages:
 
 @dataclass(frozen=True)
 class _FramedColumns:
-    """Messages of one layout, in one column each; a column that they lack is None."""
+    """The columns of messages of one layout; None for a column that they lack."""
 
     messages: _Messages
     identity: Integers
@@ -215,7 +215,8 @@ class _FramedReading:
     broken: dict[int, str]  # frame: why it is no netlink answer
 
     def map(self, message: npt.NDArray[np.uint8], kind: int) -> Item | None:
-        """None also for one that is not a message of its type: it is reported when its turn comes."""
+        """The layout of a message; None for a malformed one too, which is reported later, when it is the first of the
+        rest."""
         try:
             return self.locate(message.tobytes(), kind, HEADER_BYTES, message.size)
         except MalformedMessageError:
@@ -223,7 +224,7 @@ class _FramedReading:
 
 
 def _walk(frames: Frames) -> _Messages:
-    """The messages of all answers, their first ones in one step, then the second ones, and so on."""
+    """Find the messages of all answers: the first ones of all answers in one step, then the second ones, and so on."""
     cursor, end = frames.offset.copy(), frames.offset + frames.length
     steps: list[_Messages] = []
     broken: list[int] = []
@@ -265,10 +266,11 @@ def _no_answer(frames: Frames, frame: int, why: str) -> Damage:
 def _parse_alike(
     frames: Frames, found: _Messages, kind: int, length: int, reading: _FramedReading
 ) -> list[_FramedColumns]:
-    """Messages of one type and length.
+    """Parse messages of one type and length.
 
-    The first one says which of its bytes fix where everything is and what it is about. Messages that agree in these
-    are a class, and one of them speaks for all; a class that has the same bytes fixed is done. Repeat with the rest.
+    The first message shows which bytes determine the layout and the identity. Messages that agree in these bytes form a
+    class, of which one is parsed. A class is done if the same bytes determine its layout; repeat with the messages of
+    the other classes.
     """
     parts: list[_FramedColumns] = []
     matrix = frames.data[found.offset[:, None] + np.arange(length)]
@@ -316,7 +318,7 @@ def _fixed(item: Item, length: int) -> npt.NDArray[np.bool_]:
 
 
 def gather(matrix: npt.NDArray[np.uint8], slot: Slot) -> Integers:
-    """One little-endian integer of every row; 64-bit values above the signed range saturate."""
+    """Read one little-endian integer of every row; unsigned 64-bit values beyond the signed range saturate."""
     octets = np.ascontiguousarray(matrix[:, slot.offset : slot.offset + slot.size])
     value: npt.NDArray[Any] = octets.view(f"<{'i' if slot.signed else 'u'}{slot.size}").reshape(-1)
     if slot.size == 8 and not slot.signed:
@@ -331,7 +333,7 @@ def _assemble(
     identities: list[tuple[str, ...]],
     broken: list[int],
 ) -> Records:
-    """Put the parts back in the order of the file, and of the messages within an answer, without broken answers."""
+    """Put the parts into the order of the file, and of the messages within an answer, without malformed answers."""
     none = np.zeros(0, dtype=np.int64)
     row = np.concatenate([none, *(part.messages.frame for part in parts)])
     position = np.concatenate([none, *(part.messages.position for part in parts)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""interface.bin to the table ``interface``: traffic counters of every interface, from RTM_NEWLINK
+"""Ingest interface.bin into the table ``interface``: traffic counters of every interface, from RTM_NEWLINK
 (rtnl_link_stats64).
 """
 
@@ -57,7 +57,7 @@ _NAMES = ("rx_bytes", "rx_packets", "rx_dropped_packets", "tx_bytes", "tx_packet
 
 
 def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
-    """Map one answer: identity is (interface index, name)."""
+    """The layout of one answer; its identity is (interface index, name)."""
     if kind != RTM_NEWLINK:
         return None
     if end - start < _IFINFOMSG.size:
@@ -76,16 +76,16 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
 
 
 def read_interfaces(context: Context) -> tuple[Frames, Records]:
-    """Parse interface.bin once; also the source of interface names for the queues."""
+    """Parse interface.bin, which also gives the queues the names of interfaces."""
     frames = read_frames(context.directory.raw / "interface.bin")
     return frames, parse(frames, locate, _NAMES)
 
 
 def interface_names(context: Context, records: Records) -> dict[tuple[int, int], str]:
-    """(node, interface index) to name, from the answers and from agent.json's dump of the links.
+    """Map (node, interface index) to the name, by the answers and by agent.json's list of links.
 
-    A network's links are created in the plan's order, and a new namespace numbers them from 2 (1 is ``lo``): that is
-    used where neither tells.
+    If neither has it, use the order of the plan: links are created in it, and a new namespace numbers them from 2 (1 is
+    ``lo``).
     """
     number = {host: position for position, host in enumerate(context.node_names())}
     names = {(node, 1): "lo" for node in number.values()}
@@ -107,7 +107,7 @@ def interface_names(context: Context, records: Records) -> dict[tuple[int, int],
 
 
 def ingest_interface(context: Context) -> tuple[pa.Table, SourceReport]:
-    """One row a reading and interface."""
+    """Make the table: one row per reading and interface."""
     frames, records = context.once(read_interfaces)
     report = SourceReport()
     report.problems.extend(str(item) for item in frames.damage)

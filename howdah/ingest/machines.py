@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on several machines: each one's raw files as those of a run of its own, its times put right, tables joined.
+"""Ingest runs on several machines: each machine's raw files like a run of its own, with corrected times; then join the
+tables.
 
-On several kernels in one virtual time counters that all of them have of one thing are one row.
-Each kernel has the whole network and reads its counters at the same instants, and a packet is in one kernel at a time:
-a queue's or an interface's row is the sum over them. What left by a wire less what arrived, modulo 2^32, is its queue.
-A kernel that went silent earlier than the others was asked no more; rows that not all of them have are left out.
+Several kernels in one virtual time each have the whole network and read its counters at the same instants, and a packet
+is in one kernel at a time. So a row of a queue or an interface is the sum over the kernels. What left by a wire less
+what arrived, modulo 2^32, is the wire's queue. A kernel that fell silent early is no longer read; rows that not all
+kernels have are left out.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ _MODULO = ("backlog_bytes", "backlog_packets")
 
 
 def own_counters(plan: Plan, part: str, table: pa.Table) -> pa.Table:
-    """Of a kernel's counters those of hosts that live in it, of routers, and of the kernel itself."""
+    """Select a kernel's counters of hosts that live in it, of routers, and of the kernel itself."""
     foreign = [host for other in plan.parts if other.name != part for host in other.hosts]
     elsewhere = pc.is_in(table["node"].cast(pa.string()), value_set=pa.array(foreign, pa.string()))
     return table.filter(pc.invert(elsewhere))
 
 
 def add_up(plan: Plan, made: Made) -> Made:
-    """The same tables; those of counters with one row for each reading of each thing."""
+    """Sum the tables of counters over all kernels: one row per reading and object. Other tables stay as they are."""
     hosts = [host for part in plan.parts for host in part.hosts]
     found = dict(made)
     for name, keys in _KEYS.items():
@@ -59,7 +60,7 @@ def add_up(plan: Plan, made: Made) -> Made:
 
 
 def _whole_lines(plan: Plan, table: pa.Table) -> pa.Table:
-    """A wire below a netem with the handle of that: both are one line."""
+    """Give a wire below a netem the handle of the netem, so that both are one line."""
     handles = {line.handle for line in delay_lines(plan)}
     names = [next(iter(handles)) if name == WIRE_HANDLE else name for name in table["handle"].to_pylist()]
     column = pa.array(names, pa.string()).dictionary_encode()
@@ -68,13 +69,14 @@ def _whole_lines(plan: Plan, table: pa.Table) -> pa.Table:
 
 
 def _read_by_all(table: pa.Table, keys: tuple[str, ...], parts: int) -> pa.Array:
-    """Times at which all kernels read something that all have; those of other releases count other things, too."""
+    """Times at which all kernels read an object that all have; kernels of different releases count different things."""
     found = table.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
     return pc.unique(found.filter(pc.equal(found["count_all"], parts))["time_ns"])
 
 
 def _total(name: str, table: pa.Table, keys: tuple[str, ...], times: pa.Array, hosts: list[str]) -> pa.Table:
-    """Of ``times``. ``hosts`` have rows in one kernel alone, at any time, and so have kernels themselves."""
+    """Sum the rows at ``times``. Rows of ``hosts`` and of whole kernels are in one kernel only and are kept at any
+    time."""
     values = [column for column in table.column_names if column not in keys and pa.types.is_integer(table[column].type)]
     texts = [column for column in table.column_names if column not in keys and column not in values]
     plain = pa.table(
@@ -110,7 +112,7 @@ def _wrapped(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class MachineDirectory(RunDirectory):
-    """A run directory of which raw/ is one machine's."""
+    """A run directory whose raw/ is one machine's."""
 
     machine: str = ""
 
@@ -122,9 +124,9 @@ class MachineDirectory(RunDirectory):
 def ingest_machines(
     directory: RunDirectory, plan: Plan, clocks: ClockRecord, sources: Callable[[Context], Made]
 ) -> Made:
-    """The tables of ``sources`` of every machine in one; rows are in order of the experiment's time.
+    """Make the tables of ``sources`` for every machine and join them in the order of the experiment's time.
 
-    A counter of a whole kernel has ``@MACHINE`` as its node. Raises HowdahError where a machine's part cannot be read.
+    A counter of a whole kernel has ``@MACHINE`` as its node. Raise HowdahError if a machine's part cannot be read.
     """
     parts = []
     for name, entry in clocks.machines.items():
@@ -140,7 +142,7 @@ def ingest_machines(
 
 
 def _part_of(plan: Plan, place: MachineDirectory) -> Plan:
-    """What of the plan was collected there; its flows are all of the plan's, since rows of all may be there."""
+    """The plan with what was collected on that machine, and with the flows that may have rows there."""
     path = place.raw / "part.json"
     try:
         value = raw_value(read_raw_bytes(path))
@@ -186,7 +188,7 @@ def _join(name: str, parts: list[tuple[str, tuple[pa.Table, SourceReport]]]) -> 
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Counts are added, lists and what else there is put one behind the other; what is the same stays."""
+    """Combine two reported values: add numbers, concatenate lists without repetitions, and keep the first of others."""
     if one is None:
         return other
     if isinstance(one, list) and isinstance(other, list):

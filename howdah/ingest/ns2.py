@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ns-2 leaves in raw/ to tables of the same names and columns as a kernel's.
+"""Ingest ns-2's output in raw/ into tables with the names and columns of a kernel's.
 
-acks.tr is the trace of the senders' variables (Trace/Var of ns-2): a line for each change, in order, and the count of
-ACKs (``nackpack_``) changes before anything else that an ACK does. What was known before that line is therefore what
-tcp_probe records: the state before the ACK is processed.
+acks.tr is the trace of the senders' variables (Trace/Var of ns-2), one line per change, in order. An ACK changes the
+count of ACKs (``nackpack_``) before any other variable, so the values known before that line are what tcp_probe
+records: the state before the ACK is processed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _STATE = ("maxseq_", "ack_", "cwnd_", "ssthresh_", "srtt_", "nrexmitpack_")
 class FlowAcks:
     """ACKs of one flow; rows are (time, maxseq, ack, cwnd, ssthresh, srtt, retransmissions) before each ACK.
 
-    ``advances`` are (time in ns, packets of data acknowledged), ``timeouts`` (time in ns, how many there were by then).
-    ``syn`` is 1 where packet 0 is a SYN. Packets are numbered as ns-2 does; -1: none.
+    ``advances`` are (time in ns, packets of data acknowledged), ``timeouts`` (time in ns, their number so far). ``syn``
+    is 1 if packet 0 is a SYN. Packets are numbered as in ns-2; -1: none.
     """
 
     start_ns: int
@@ -46,7 +46,7 @@ class FlowAcks:
 
     @property
     def connected_ns(self) -> int | None:
-        """When the SYN was acknowledged; the start without one, None where no ACK came."""
+        """When the SYN was acknowledged; the start without a SYN, None without an ACK."""
         if not self.syn:
             return self.start_ns
         return self.advances[0][0] if self.advances else None
@@ -56,12 +56,12 @@ class FlowAcks:
         return self.advances[-1][1] if self.advances else 0
 
     def time_of(self, packets: int) -> int:
-        """When that many packets of data had been acknowledged. Raises LookupError if they never were."""
+        """When this many packets of data had been acknowledged. Raise LookupError if they never were."""
         return next(time for time, acknowledged in self.advances if acknowledged >= packets)
 
 
 def read_ends(raw: Path) -> dict[int, dict[str, int]]:
-    """The senders' own counts at the end, by flow."""
+    """Read the senders' own counts at the end, by flow."""
     found = {}
     for row in _rows(raw, FLOWS):
         if row[1] == "end":
@@ -70,18 +70,19 @@ def read_ends(raw: Path) -> dict[int, dict[str, int]]:
 
 
 def read_release(raw: Path) -> str:
-    """The simulator's own version, as plans have it: ``ns-2 2.35``. Raises LookupError where it told none."""
+    """Read the simulator's version, as plans have it: ``ns-2 2.35``. Raise LookupError without one."""
     return next(f"ns-2 {row[2]}" for row in _rows(raw, FLOWS) if row[1] == "release")
 
 
 def read_links(raw: Path) -> dict[str, dict[str, int]]:
-    """Packets of each queue over the whole run: what came, what left, what was dropped, what is left in it."""
+    """Read each queue's packets over the whole run: arrivals, departures, drops, and what was left in it."""
     names = ("arrivals", "departures", "drops", "left")
     return {row[0]: dict(zip(names, map(int, row[1:]), strict=True)) for row in _rows(raw, LINKS)}
 
 
 def read_acks(raw: Path, plan: Plan) -> dict[int, FlowAcks]:
-    """Raises OSError where a file is missing, ValueError and LookupError for one that ns-2 did not write."""
+    """Read the ACKs of each flow. Raise OSError if a file is missing, ValueError or LookupError if ns-2 did not write
+    it."""
     flows: dict[int, FlowAcks] = {}
     of_agent: dict[str, FlowAcks] = {}
     for row in _rows(raw, FLOWS):
@@ -109,7 +110,7 @@ def read_acks(raw: Path, plan: Plan) -> dict[int, FlowAcks]:
 
 
 def _syn(plan: Plan, flow: int) -> int:
-    """1 where the flow's packet 0 is a SYN. Raises LookupError for a flow that the plan does not have."""
+    """1 if the flow's packet 0 is a SYN. Raise LookupError for a flow that the plan lacks."""
     assert plan.model is not None
     return int(plan.model.flows[str(flow)].handshake)
 
@@ -128,7 +129,8 @@ def _rows(raw: Path, name: str) -> list[list[str]]:
 
 
 def ingest_model(context: Context) -> Made:
-    """The tables of a simulation. It has no interfaces and no modules, and of a kernel's counters that of timeouts."""
+    """Make the tables of a simulation. It has no interfaces and no modules; of a kernel's counters it has only
+    timeouts."""
     empty = {"slow_start": SLOW_START, "interface": TABLES["interface"]}
     made: Made = {name: (schema.empty_table(), SourceReport()) for name, schema in empty.items()}
     raw, plan = context.directory.raw, context.plan
@@ -194,7 +196,7 @@ def _tick_s(plan: Plan, flow: int) -> float:
 
 
 def _tcp_info(raw: Path, plan: Plan) -> pa.Table:
-    """One row a reading and sender; what a simulated sender has no counterpart for is null."""
+    """One row per reading and sender; fields without a counterpart in the simulation are null."""
     assert plan.model is not None
     if plan.collect.tcp_info_us is None:
         return TABLES["tcp_info"].empty_table()
@@ -221,7 +223,7 @@ def _tcp_info(raw: Path, plan: Plan) -> pa.Table:
 
 
 def _qdisc(raw: Path, plan: Plan) -> pa.Table:
-    """Readings of the bottleneck's queue, forward, under the names that the plan has for it."""
+    """Readings of the forward bottleneck queue, under the plan's names for it."""
     if plan.collect.qdisc_us is None:
         return TABLES["qdisc"].empty_table()
     rows = [row for row in _rows(raw, QUEUE) if row[1] == "forward"]
@@ -253,7 +255,7 @@ def _qdisc(raw: Path, plan: Plan) -> pa.Table:
 
 
 def _counter(raw: Path, plan: Plan) -> pa.Table:
-    """Timeouts of each sender's host, read before and after each of them, under the kernel's name for their number."""
+    """Timeouts of each sender's host, read before and after each of them, under the kernel's name of the counter."""
     acks = read_acks(raw, plan)
     rows: list[tuple[str, int, int]] = []
     for host in dict.fromkeys(flow.sender for flow in plan.flows):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""opportunities.bin to the table ``opportunities``: what links that follow a trace carried, from RTM_NEWQDISC.
+"""Ingest opportunities.bin into the table ``opportunities``: what trace-driven links carried, from RTM_NEWQDISC.
 
 Layout: struct tcmsg, TCA_KIND and, in TCA_STATS2, TCA_STATS_APP: struct link_stats of modules/link/link.h.
 """
@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
 
 
 def ingest_opportunities(context: Context) -> tuple[pa.Table, SourceReport]:
-    """One row a reading and link."""
+    """Make the table: one row per reading and link."""
     names = tuple(SCHEMA.names[2:])
     return ingest_own(context, "opportunities", TraceLink, "link", names, instants=("began_ns", "until_ns"))
 

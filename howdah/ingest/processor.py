@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""processor.bin to the table ``processor``: what the hosts' processors did, from RTM_NEWQDISC.
+"""Ingest processor.bin into the table ``processor``: what the hosts' processors did, from RTM_NEWQDISC.
 
 Layout: struct tcmsg, TCA_KIND and, in TCA_STATS2, TCA_STATS_APP: struct processor_stats of
 modules/processor/processor.h.
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 
 
 def ingest_processor(context: Context) -> tuple[pa.Table, SourceReport]:
-    """One row a reading and host."""
+    """Make the table: one row per reading and host."""
     return ingest_own(context, "processor", HostProcessor, "processor", tuple(SCHEMA.names[2:]))
 
 

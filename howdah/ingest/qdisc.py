@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""qdisc.bin to the tables ``qdisc`` and ``two_queues``, from RTM_NEWQDISC and RTM_NEWTCLASS.
+"""Ingest qdisc.bin into the tables ``qdisc`` and ``two_queues``, from RTM_NEWQDISC and RTM_NEWTCLASS.
 
-``qdisc`` has backlog, drops and throughput of queues, ``two_queues`` what a discipline with two queues says of each.
+``qdisc`` has backlog, drops and throughput of queues; ``two_queues`` has the statistics of each queue of a discipline
+with two.
 
-Layout: struct tcmsg (include/uapi/linux/rtnetlink.h), TCA_STATS2 (gen_stats.h) and, from kernels or classes without it,
-the older TCA_STATS (struct tc_stats, pkt_sched.h). In TCA_STATS2, TCA_STATS_APP is a discipline's own statistics; of
-howdah's own it is a struct of 64-bit counters."""
+Layout: struct tcmsg (include/uapi/linux/rtnetlink.h), TCA_STATS2 (gen_stats.h) and, for kernels or classes without it,
+the older TCA_STATS (struct tc_stats, pkt_sched.h). In TCA_STATS2, TCA_STATS_APP has a discipline's own statistics; for
+howdah's own disciplines it is a struct of 64-bit counters.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def handle_of(number: int) -> str:
 
 
 def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
-    """Map one answer: identity is (interface index, handle, parent, kind)."""
+    """The layout of one answer; its identity is (interface index, handle, parent, kind)."""
     if kind not in (RTM_NEWQDISC, RTM_NEWTCLASS):
         return None
     if end - start < TCMSG.size:
@@ -106,7 +108,7 @@ def _stats2(inner: dict[int, tuple[int, int]]) -> dict[str, Slot]:
 def _marks(
     answer: bytes, inner: dict[int, tuple[int, int]], kind: str, fixed: list[tuple[int, int]]
 ) -> dict[str, Slot]:
-    """ECN marks in the statistics of the kinds that count them."""
+    """The slot of ECN marks, for kinds that count them."""
     counted = statistics_of(kind)
     if TCA_STATS_APP not in inner or counted is None or counted.marks_at is None:
         return {}
@@ -122,7 +124,7 @@ def _marks(
 
 
 def _stats(offset: int) -> dict[str, Slot]:
-    """struct tc_stats: u64 bytes; u32 packets, drops, overlimits, bps, pps, qlen, backlog."""
+    """Slots in struct tc_stats: u64 bytes; u32 packets, drops, overlimits, bps, pps, qlen, backlog."""
     return {
         "sent_bytes": Slot(offset, 8),
         "sent_packets": Slot(offset + 8, 4),
@@ -134,7 +136,7 @@ def _stats(offset: int) -> dict[str, Slot]:
 
 
 def ingest_qdisc(context: Context) -> tuple[pa.Table, SourceReport]:
-    """One row a reading and queue."""
+    """Make the table ``qdisc``: one row per reading and queue."""
     _frames, links = context.once(read_interfaces)
     interfaces = interface_names(context, links)
     report = SourceReport()
@@ -179,7 +181,7 @@ def ingest_qdisc(context: Context) -> tuple[pa.Table, SourceReport]:
 
 
 def _parents(context: Context) -> dict[tuple[str, str, str], str]:
-    """(node, interface, handle) to the parent the plan gave the queue."""
+    """Map (node, interface, handle) to the parent that the plan gave the queue."""
     return {queue.place: queue.parent for queue in context.plan.queues}
 
 
@@ -189,8 +191,8 @@ READER = Reader(QDISC, ingest_qdisc)
 def locate_counters(
     qdisc: str, what: str, names: tuple[str, ...], answer: bytes, kind: int, start: int, end: int
 ) -> Item | None:
-    """Map one answer; there is one such qdisc at a node, so nothing else tells them apart. ``what`` it is to a reader;
-    ``names`` are those of its counters."""
+    """The layout of an answer about howdah's own discipline. A node has only one such qdisc, so the identity is its
+    kind. ``what`` names it in messages; ``names`` are its counters."""
     if kind != RTM_NEWQDISC:
         return None
     if end - start < TCMSG.size:
@@ -223,9 +225,9 @@ def ingest_own(
     names: tuple[str, ...],
     instants: tuple[str, ...] = (),
 ) -> tuple[pa.Table, SourceReport]:
-    """The counters of a discipline of howdah's own in the table of that name: one row a reading and node.
+    """Make the table ``table`` of the counters of howdah's own discipline: one row per reading and node.
 
-    ``names`` are those of the counters. Of them ``instants`` are by the kernel's clock, and null while the first is 0.
+    ``names`` are the counters. Those in ``instants`` are times of the kernel's clock, and null while the first is 0.
     """
     report = SourceReport()
     frames = read_frames(context.directory.raw / f"{table}.bin")
@@ -242,7 +244,7 @@ def ingest_own(
 
 
 def _readings(kind: str) -> dict[str, int]:
-    """Where each column is in the statistics of a kind; nothing for one that has one queue."""
+    """The offset of each column in the statistics of a kind; empty for a kind with one queue."""
     of = statistics_of(kind)
     return dict(of.readings) if of is not None and issubclass(of, HopQueue) else {}
 
@@ -263,7 +265,7 @@ def _locate_two(answer: bytes, kind: int, start: int, end: int) -> Item | None:
 
 
 def ingest_two_queues(context: Context) -> Made:
-    """One row a reading and queue; no table where no queue of the plan has two."""
+    """Make the table ``two_queues``: one row per reading and queue; no table if no queue of the plan has two."""
     kinds = {queue.kind for queue in context.plan.queues}
     if not any(map(_readings, kinds)):
         return {}

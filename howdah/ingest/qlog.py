@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A qlog of a QUIC sender: its records, whether it is whole, and what the sender knew at the arrival of each ACK.
+"""Read the qlog of a QUIC sender: its records, whether it is complete, and the sender's state at the arrival of each
+ACK.
 
-Three forms are read: JSON text sequences (ngtcp2), one JSON object a line, and one JSON document whose events are in
-``traces`` (aioquic). Names of events are those of version 0.3 or 0.4; times count from one instant, or each from the
-event before it.
+Three forms are read: JSON text sequences (ngtcp2), one JSON object per line, and one JSON document with events in
+``traces`` (aioquic). Event names are those of version 0.3 or 0.4; times count from one instant, or each from the
+previous event.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _FROM_EVENT_BEFORE = ("delta", "relative_to_previous_event")
 
 @dataclass(frozen=True)
 class _Event:
-    """A record of a log: the name of version 0.3, milliseconds since one instant, and what else it says."""
+    """A record of a log: the name in version 0.3, milliseconds since one instant, and its data."""
 
     name: Any
     time: Any
@@ -46,10 +47,10 @@ class _Event:
 
 @dataclass(frozen=True)
 class SenderState:
-    """What the sender knew at an instant. ``ssthresh_bytes`` is None while it is infinite; ``time_ns`` is the qlog's.
+    """A sender's state at an instant. ``ssthresh_bytes`` is None while infinite; ``time_ns`` is the qlog's.
 
-    ``acknowledged_bytes`` and ``sent_bytes`` are offsets of the stream that carries the data: all before the first one
-    has been acknowledged, nothing behind the second has been sent.
+    ``acknowledged_bytes`` and ``sent_bytes`` are offsets of the stream that carries the data: everything below the
+    first is acknowledged, nothing beyond the second has been sent.
     """
 
     time_ns: int
@@ -66,7 +67,8 @@ class SenderState:
 
 @dataclass(frozen=True)
 class Left:
-    """The first exit from slow start: at which ACK or timer, the window before, and what had been lost just then."""
+    """The first exit from slow start: at which ACK or timer, the window before it, and how many packets had just been
+    lost."""
 
     time_ns: int
     cwnd_bytes: int
@@ -79,7 +81,8 @@ class Left:
 
 @dataclass
 class Qlog:
-    """``acks`` has the state before each ACK was processed. ``sent_bytes`` are UDP payload, of ``sent_packets``."""
+    """The content of a qlog. ``acks`` has the state before each ACK was processed; ``sent_bytes`` is the UDP payload of
+    ``sent_packets``."""
 
     problems: list[str] = field(default_factory=list)
     acks: list[SenderState] = field(default_factory=list)
@@ -96,7 +99,7 @@ class Qlog:
 
 
 def read_qlog(path: Path) -> Qlog:
-    """``problems`` reports damage; what was read before it counts."""
+    """Read a qlog. ``problems`` reports damage; what precedes it counts."""
     try:
         data = read_raw_bytes(path)
     except (OSError, ValueError) as error:
@@ -105,7 +108,7 @@ def read_qlog(path: Path) -> Qlog:
 
 
 def parse_qlog(data: bytes, name: str) -> Qlog:
-    """The content of a qlog; ``name`` is what messages call the file."""
+    """Parse the content of a qlog; messages call the file ``name``."""
     problems: list[str] = []
     events = list(_events(data, name, problems))
     found = _Reader(events).qlog
@@ -140,7 +143,7 @@ def _events(data: bytes, name: str, problems: list[str]) -> Iterator[_Event]:
 
 
 def _is_line(text: bytes) -> bool:
-    """Whether this is the head of records that stand in lines: an object of its own without the traces."""
+    """Whether this is the first of records in lines: a complete object without traces."""
     try:
         return b'"traces"' not in text and isinstance(raw_value(text), dict)
     except ValueError:
@@ -148,7 +151,7 @@ def _is_line(text: bytes) -> bool:
 
 
 def _timed(events: Iterable[Any], trace: object) -> Iterator[_Event]:
-    """A record that is not an event may say what all have in common, as the trace of a document does."""
+    """Yield the events. A record that is not an event may hold common fields, like the trace of a document."""
     form, since = _time_format(trace), 0.0
     for event in events:
         if "name" not in event:
@@ -178,14 +181,15 @@ def _records(data: bytes, separator: bytes, name: str, problems: list[str]) -> I
 
 
 def _number(data: Any) -> tuple[str, int]:
-    """The space and the number of a packet; aioquic's record of a loss has no header around them."""
+    """The packet number space and the number of a packet. In aioquic's record of a loss they are not inside a
+    header."""
     header = data.get("header") or data
     kind = header.get("packet_type") or header.get("type")
     return kind if kind in ("initial", "handshake") else "data", int(header["packet_number"])
 
 
 class _Reader:
-    """Goes through the events once; numbers of packets count in spaces of their own."""
+    """Reads the events once. Packet numbers are kept apart by packet number space."""
 
     def __init__(self, events: list[_Event]) -> None:
         self.qlog = Qlog()
@@ -284,7 +288,7 @@ class _Reader:
             self.qlog.left = self._exit(time_ns, before)
 
     def _exit(self, time_ns: int, before: SenderState) -> Left | None:
-        """The threshold came to be at the window or below it."""
+        """The exit, if the window has reached the threshold or is above it."""
         now = self._known(time_ns)
         if now.ssthresh_bytes is None or now.cwnd_bytes < now.ssthresh_bytes:
             return None
@@ -313,7 +317,7 @@ class _Reader:
 
 
 def _data_stream(events: list[_Event]) -> int | None:
-    """The stream that was sent the farthest."""
+    """The stream with the largest offset sent."""
     farthest: dict[int, int] = {}
     for event in events:
         if event.name != _SENT:
@@ -328,7 +332,7 @@ def _data_stream(events: list[_Event]) -> int | None:
 
 
 def _count(value: Any) -> int:
-    """Raises ValueError for what is not a count of bytes, packets or nanoseconds."""
+    """Raise ValueError unless this is a count of bytes, packets or nanoseconds."""
     number = int(value)
     if not 0 <= number <= _MOST:
         raise ValueError(f"{number} is too much")

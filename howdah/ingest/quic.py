@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What QUIC senders logged, as rows of the tables that kernels fill: ``tcp_probe``, ``tcp_info``, ``slow_start``.
+"""QUIC senders' logs as rows of the tables that kernels fill: ``tcp_probe``, ``tcp_info``, ``slow_start``.
 
 Windows are bytes in QUIC and packets in these tables: bytes divided by the largest packet that the sender sent, rounded
 down. Sequence numbers are offsets of the stream that carries the data.
@@ -28,7 +28,7 @@ _LARGE = 2**31 - 1
 
 
 def add_quic(context: Context, made: Made) -> SourceReport | None:
-    """Append the rows of every flow that a QUIC stack made, and report what the logs are; None without such flows."""
+    """Append the rows of every flow of a QUIC stack, and return a report on their logs; None without such flows."""
     flows = [flow for flow in context.plan.flows if flow.quic is not None]
     if not flows:
         return None
@@ -63,8 +63,8 @@ def add_quic(context: Context, made: Made) -> SourceReport | None:
 
 
 def _of_stream(table: pa.Table, flow: Flow, qlog: Qlog, shift_ns: int) -> pa.Table:
-    """The table ``flow`` with the bytes of the stream instead of those of UDP, to which HTTP/3 adds some, and with the
-    instant at which its first byte was sent."""
+    """The table ``flow`` with the stream's bytes instead of those of UDP, to which HTTP/3 adds some, and with the time
+    at which its first byte was sent."""
     assert qlog.last is not None
     most = flow.size_bytes or sys.maxsize
     bytes_of = {"bytes_sent_bytes": qlog.last.sent_bytes, "bytes_received_bytes": qlog.last.acknowledged_bytes}
@@ -79,15 +79,16 @@ def _of_stream(table: pa.Table, flow: Flow, qlog: Qlog, shift_ns: int) -> pa.Tab
 
 
 def _files(directory: Path) -> list[Path]:
-    """Of a sender, as they are stored: perhaps compressed, and then named without that."""
+    """A sender's files, by their names without a suffix of compression."""
     names = {path.name.removesuffix(".zst").removesuffix(".xz") for path in directory.glob("*qlog*")}
     return [directory / name for name in sorted(names)]
 
 
 def _shift_ns(context: Context, flow: Flow, qlog: Qlog) -> int:
-    """What turns the times of a qlog into those of the tables.
+    """The difference between times of a qlog and those of the tables.
 
-    A log without a clock counts from the arrival of the client's first packet, one way after the flow's start.
+    A log without a clock counts from the arrival of the client's first packet, one one-way delay after the flow's
+    start.
     """
     record = context.agent.flow(flow.id)
     if qlog.acks[0].time_ns > _UNIX_NS:
@@ -119,8 +120,8 @@ def _probe_row(flow: Flow, qlog: Qlog, known: SenderState, shift_ns: int) -> Row
 
 
 def info_rows(flow: Flow, qlog: Qlog, shift_ns: int, interval_ns: int, end_ns: int) -> list[Row]:
-    """The last state known at each reading from the first data until the flow's end; what QUIC has no counterpart for
-    is null."""
+    """The last state known at each reading from the first data until the flow's end; fields without a counterpart in
+    QUIC are null."""
     assert qlog.last is not None
     states = [*qlog.acks, qlog.last]
     times = np.array([known.time_ns + shift_ns for known in states])
@@ -152,7 +153,8 @@ def info_rows(flow: Flow, qlog: Qlog, shift_ns: int, interval_ns: int, end_ns: i
 
 
 def _exit_rows(flow: Flow, qlog: Qlog, shift_ns: int) -> list[Row]:
-    """The first exit from slow start. A stack logs no reason: a loss just then is one, else it was its detector."""
+    """The first exit from slow start. Stacks log no reason: if packets were just lost, it is the loss, else the
+    detector."""
     left = qlog.left
     if left is None or flow.quic is None:
         return []
@@ -173,7 +175,7 @@ def _exit_rows(flow: Flow, qlog: Qlog, shift_ns: int) -> list[Row]:
 
 
 def _account(context: Context, flow: Flow, qlog: Qlog) -> Row:
-    """For the judge: what the stack says that it sent, and what a capture at its interface saw of it."""
+    """For the judge: what the stack reports as sent, and what a capture at its interface saw of it."""
     captured = None
     for place in context.plan.collect.pcap:
         if place.partition(":")[0] == flow.sender:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes ``trace_pipe_raw``: the sub-buffers of the kernel's trace ring buffer, as read from one CPU.
+"""Decode ``trace_pipe_raw``: the sub-buffers of the kernel's trace ring buffer, as read from one CPU.
 
-A sub-buffer is a time stamp, a commit word and a chain of events, each with the time since the one before; the layout
+A sub-buffer is a time stamp, a commit word and a chain of events, each with the time since the previous one. The layout
 is that of ``struct buffer_data_page`` and ``struct ring_buffer_event`` (kernel/trace/ring_buffer.c,
-include/linux/ring_buffer.h) and is taken from the kernel's own description (:mod:`howdah.ingest.trace_format`). The
-chain makes one sub-buffer sequential, so the k-th events of many sub-buffers are decoded together. Little-endian
-kernels only.
+include/linux/ring_buffer.h), taken from the kernel's own description (:mod:`howdah.ingest.trace_format`). The chain
+makes one sub-buffer sequential, so the k-th events of many sub-buffers are decoded together. Little-endian kernels
+only.
 """
 
 from __future__ import annotations
@@ -51,11 +51,10 @@ class Damage:
 
 @dataclass
 class Trace:
-    """Decoded records in the order the kernel wrote them.
+    """Decoded records in the order in which the kernel wrote them.
 
-    ``columns`` holds one integer array a field, all as long as ``time_ns``. ``lost_events`` is the kernel's count of
-    records it dropped because the reader was late; ``lost_uncounted`` counts the gaps whose size the kernel could not
-    say.
+    ``columns`` holds one integer array per field, as long as ``time_ns``. ``lost_events`` is the kernel's count of
+    records dropped because the reader was late; ``lost_uncounted`` counts gaps of unknown size.
     """
 
     time_ns: Integers
@@ -78,7 +77,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Layout:
-    """Everything needed to read the sub-buffers of one file."""
+    """The layout of the sub-buffers of one file."""
 
     page: PageHeader
     event: EventHeader
@@ -91,7 +90,7 @@ class Layout:
 
 
 def read_trace(path: Path, layout: Layout, names: tuple[str, ...]) -> Trace:
-    """Decode one CPU's file. Raises HowdahError if it cannot be read, or as ``decode``."""
+    """Decode one CPU's file. Raise HowdahError if it cannot be read, or as ``decode`` does."""
     try:
         data = _bytes_of(path)
     except OSError as error:
@@ -100,9 +99,9 @@ def read_trace(path: Path, layout: Layout, names: tuple[str, ...]) -> Trace:
 
 
 def decode(data: npt.NDArray[np.uint8], file: str, layout: Layout, names: tuple[str, ...]) -> Trace:
-    """Decode what one CPU's ``file`` holds; a truncated or corrupt part is counted in the result, never raised.
+    """Decode the content of one CPU's ``file``. Truncated or corrupt parts are counted in the result and raise nothing.
 
-    ``names`` are the fields wanted. Raises HowdahError if the format lacks one.
+    ``names`` are the fields to decode. Raise HowdahError if the format lacks one.
     """
     fields = [layout.format.field(name) for name in names]
     size = data.size
@@ -124,7 +123,7 @@ def decode(data: npt.NDArray[np.uint8], file: str, layout: Layout, names: tuple[
 
 
 def _bytes_of(path: Path) -> npt.NDArray[np.uint8]:
-    """What the file holds: of a plain one only what is looked at is read."""
+    """The content of a file; an uncompressed one is mapped, so that only what is used is read."""
     if stored(path) == path and path.stat().st_size > 0:
         with open_raw(path) as opened:
             return np.memmap(opened, dtype=np.uint8, mode="r")
@@ -157,7 +156,7 @@ class _Chunk:
         return time, {item.name: self._gather(start, item) for item in fields}
 
     def _headers(self) -> tuple[Integers, Integers]:
-        """Time stamp and committed bytes of every sub-buffer; counts what the kernel says was missed."""
+        """Time stamp and committed bytes of every sub-buffer; count the missed events that the kernel reports."""
         header = self.layout.page
         time = self._gather(self.base, header.timestamp)
         word = self._gather(self.base, TraceField("commit", header.commit.offset, min(header.commit.size, 4), False))
@@ -182,7 +181,7 @@ class _Chunk:
     def _walk(self, time: Integers, commit: Integers) -> tuple[Integers, Integers, Integers]:
         """Follow the chain of events of every sub-buffer.
 
-        Returns the byte offset of each data record within the chunk, its time and its length in bytes.
+        Return each data record's byte offset within the chunk, its time, and its length in bytes.
         """
         if self.pages <= _FEW_PAGES:
             found = [self._follow(page, int(time[page]), int(commit[page])) for page in range(self.pages)]
@@ -191,7 +190,7 @@ class _Chunk:
         return self._walk_together(time, commit)
 
     def _follow(self, page: int, time: int, commit: int) -> list[tuple[int, int, int]]:
-        """What ``_walk`` returns, of one sub-buffer."""
+        """Follow the chain of one sub-buffer; return (offset, time, length) of each data record."""
         kinds = self.layout.event
         origin = int(self.base[page]) + self.layout.page.data_offset
         words = self.words[origin >> 2 : ((origin + commit) >> 2) + 1].tolist()
@@ -218,7 +217,7 @@ class _Chunk:
         return found
 
     def _walk_together(self, time: Integers, commit: Integers) -> tuple[Integers, Integers, Integers]:
-        """``_walk`` of many sub-buffers: their k-th events are decoded together."""
+        """Follow the chains of many sub-buffers; their k-th events are decoded together."""
         kinds = self.layout.event
         origin = self.base + self.layout.page.data_offset
         clock = time.copy()
@@ -272,9 +271,9 @@ class _Chunk:
         return start[order], when[order], size[order]
 
     def _gather(self, start: Integers, item: TraceField) -> Integers:
-        """One field of many records that begin at byte ``start`` (a multiple of 4) of the chunk.
+        """Read one field of many records, which begin at bytes ``start`` (multiples of 4) of the chunk.
 
-        64-bit values above the signed range saturate.
+        Unsigned 64-bit values beyond the signed range saturate.
         """
         offset = start + item.offset
         value: npt.NDArray[Any]
@@ -305,12 +304,12 @@ def _absolute(stamp: Integers, previous: Integers) -> Integers:
 
 
 def _absolute_of(stamp: int, previous: int) -> int:
-    """``_absolute`` of one event."""
+    """``_absolute`` for one event."""
     top = previous & int(_TIMESTAMP_TOP)
     restored = _wrapped(stamp | top)
     return restored + (1 << 59) if top and restored < previous else restored
 
 
 def _wrapped(value: int) -> int:
-    """As an integer of 64 bits has it."""
+    """The value as a signed 64-bit integer."""
     return value - (1 << 64) if value > _LARGEST else value

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""raw/ to tables/: every source of one run, in one pass; what became of each flow of the plan (agent.json), and what
-kernels said of themselves during the run, with their alarms."""
+"""Ingest all sources of one run into tables; also what became of each flow of the plan (agent.json), and the kernels'
+logs with their alarms."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ ALWAYS = ("tcp_info", "qdisc", "interface", "counters")
 
 
 def ingest(directory: RunDirectory, plan: Plan | None = None) -> IngestReport:
-    """Write all tables and tables/ingest.json, and return the latter. ``plan`` is that of the run, where it was read
-    already: of a hundred thousand connections nobody wants two in memory.
+    """Write all tables and tables/ingest.json; return the content of the latter. ``plan`` avoids reading the run's plan
+    again, because one of a hundred thousand connections takes much memory.
 
-    Truncated or corrupt raw files cost the rows they held and are reported as problems. Raises HowdahError when the
-    plan or a kernel's description of its data cannot be read, or a table cannot be written.
+    Truncated or corrupt raw files lose the affected rows and are reported as problems. Raise HowdahError if the plan or
+    a kernel's description of its data cannot be read, or a table cannot be written.
     """
     report = IngestReport()
     context = _context(directory, report, plan)
@@ -89,7 +89,7 @@ def ingest(directory: RunDirectory, plan: Plan | None = None) -> IngestReport:
 
 
 def _sources(context: Context) -> Made:
-    """What the collectors of one kernel left."""
+    """The tables of one kernel's collectors."""
     made: Made = {"tcp_probe": ingest_tcp_probe(context), "slow_start": ingest_slow_start(context)}
     for name in dict.fromkeys((*ALWAYS, *context.plan.collect.intervals_us)):
         made |= _table_of(collector_named(name), context)
@@ -111,7 +111,7 @@ def _clocks(directory: RunDirectory) -> ClockRecord | None:
 
 
 def read_report(directory: RunDirectory) -> IngestReport:
-    """The report of an earlier ingest. Raises HowdahError if it is missing."""
+    """Read the report of an earlier ingest. Raise HowdahError if it is missing."""
     path = directory.ingested
     try:
         value = read_json(path)
@@ -134,7 +134,7 @@ def _context(directory: RunDirectory, report: IngestReport, plan: Plan | None) -
 
 
 def _with_ports(plan: Plan, agent: AgentRecord) -> Plan:
-    """The plan with the ports that programs really had; the agent tells both of them."""
+    """The plan with the ports that programs really had, which the agent reports."""
     flows = []
     for flow in plan.flows:
         record = agent.flow(flow.id)
@@ -157,9 +157,8 @@ def _agent(directory: RunDirectory, report: IngestReport) -> AgentRecord:
 
 
 def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
-    """One row a flow of the plan, in its order; a flow the agent did not report has null times and is not complete.
-
-    Times of agent.json already count from the epoch.
+    """Make the table ``flow``: one row per flow of the plan, in its order. A flow that the agent did not report has
+    null times and is not complete. Times in agent.json already count from the epoch.
     """
     report = SourceReport()
     columns: dict[str, list[object]] = {name: [] for name in FLOW.names}
@@ -191,13 +190,13 @@ def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
 
 
 def _begins_connected(flow: Flow) -> bool:
-    """Of a transfer by iperf3: its processes talk on a control connection first, and wait a round trip for the server's
-    word on it where other sources wait for the handshake."""
+    """Whether a transfer is already connected when it begins: iperf3's processes first use a control connection, and
+    wait a round trip for the server's answer where other sources wait for the handshake."""
     return flow.kind.control_connection and flow.size_bytes is not None
 
 
 def _is_cut(flow: Flow, record: FlowRecord) -> bool:
-    """Whether the end of the run cut a transfer short: what had been written by then arrived, and no more."""
+    """Whether the end of the run cut a transfer short: what had been written by then arrived, and nothing more."""
     return flow.size_bytes is not None and (record.bytes_received or 0) < flow.size_bytes
 
 
@@ -216,10 +215,11 @@ _USUAL = re.compile(
 
 
 def ingest_kernel_log(context: Context) -> SourceReport | None:
-    """None where the agent kept no log. A file that lacks messages is for the judge, who has the agent's account.
+    """Report on the kernel's log; None if the agent kept none. Missing messages concern the judge, who has the agent's
+    account.
 
-    ``counts`` has ``kept`` (messages in the files), ``alarms`` and the first lines that are not usual ones
-    (``said``, of ``said_total``). With several kernels each has its ``machine``.
+    ``counts`` has ``kept`` (messages in the files), ``alarms``, and the first unusual lines (``said``, of
+    ``said_total``). With several kernels each has its ``machine``.
     """
     kept = _accounts(context.agent)
     if not kept:
@@ -245,7 +245,7 @@ def ingest_kernel_log(context: Context) -> SourceReport | None:
 
 
 def _accounts(agent: AgentRecord) -> dict[str, KernelLogRecord]:
-    """By the machine, "" where there is only one."""
+    """The accounts of the log by machine; "" if there is only one."""
     kernels = agent.machines or {}
     found = {name: kernel.kernel_log for name, kernel in kernels.items() if kernel.kernel_log is not None}
     return found or ({"": agent.kernel_log} if agent.kernel_log else {})

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures at the ends of flows to the tables ``segment``, one row a TCP segment that left an end or arrived there, and
-``sack_block``, one row a block of the option SACK in one of these.
+"""Ingest captures at the ends of flows into the tables ``segment``, one row per TCP segment that left or reached an
+end, and ``sack_block``, one row per block of their SACK options.
 
-An end's capture shows what its TCP was given and what left it, whatever the system. Captures elsewhere on the path give
-no rows.
+A capture at an end shows what its TCP received and sent, on any system. Captures elsewhere on the path give no rows.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from howdah.ingest.capture import ACK, SYN, Headers, read_clock, read_packets, tcp_headers
+from howdah.ingest.capture import ACK, MOST_SCALE, SYN, Headers, read_clock, read_packets, tcp_headers
 from howdah.ingest.source import Context, Integers, Made, SourceReport, add_rows, nullable, texts
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Flow
@@ -32,8 +31,8 @@ _WRAP = 1 << 32
 
 @dataclass(frozen=True)
 class EndSegments:
-    """Segments of one flow at one of its ends; ``ours`` are those that the flow's sender sent. Columns by name.
-    ``blocks`` has rows (segment of these, left edge, right edge) in bytes of data of the other end."""
+    """Segments of one flow at one of its ends, in columns by name; ``ours`` marks those of the flow's sender.
+    ``blocks`` has rows (index of the segment, left edge, right edge) in bytes of the other end's data."""
 
     flow: int
     end: int
@@ -43,10 +42,10 @@ class EndSegments:
 
 
 def ingest_segments(context: Context) -> Made:
-    """The segments of every flow at those of its ends that were captured, and their SACK blocks, in order of time.
+    """Make the tables for every flow at each captured end, in order of time.
 
-    Empty where there were no captures, or where nobody recorded what their clock was by that of the run: captures of
-    older versions. A file that is damaged costs the rows it held; the source ``pcap`` reports it.
+    Without captures, or without a record of their clock (older versions), return no table. A damaged file loses rows;
+    the source ``pcap`` reports it.
     """
     if not context.plan.collect.pcap:
         return {}
@@ -78,7 +77,7 @@ def _nodes(flow: Flow) -> tuple[str, str]:
 def _of_flows(
     context: Context, headers: Headers, ends: dict[int, int]
 ) -> Iterator[tuple[int, Integers, npt.NDArray[np.bool_]]]:
-    """Of each flow with segments here: its id, their positions, ascending, and which of them its sender sent."""
+    """Yield each flow with segments here: its id, their positions, ascending, and which of them its sender sent."""
     addresses, address = np.unique(headers.addresses, return_inverse=True)
     ports, port = np.unique(headers.ports, return_inverse=True)
     pairs = address.astype(np.int64) * max(ports.size, 1) + port
@@ -102,7 +101,7 @@ def _of_flows(
 
 
 def _both(flow: Flow, source_port: int) -> Iterator[tuple[int, int, int, int]]:
-    """Address and port of who sends, and of who gets it: of the flow's sender, then of its receiver."""
+    """Yield source address and port, and target address and port, of the flow's sender and then of its receiver."""
     source, target = (int(ipaddress.IPv4Address(each)) for each in (flow.source_address, flow.destination_address))
     yield source, source_port, target, flow.destination_port
     yield target, flow.destination_port, source, source_port
@@ -121,7 +120,7 @@ def end_segments(
     syn, acknowledges = (flags & SYN) > 0, (flags & ACK) > 0
     sequence, acknowledged = headers.sequence[rows], headers.acknowledged[rows]
     options = headers.options
-    scale = options.scale[rows]
+    scale = np.minimum(options.scale[rows], MOST_SCALE)
     window = headers.window[rows].copy()
     offered = [scale[syn & mine] for mine in (ours, ~ours)]
     known = all(shifts.size for shifts in offered)
@@ -151,7 +150,7 @@ def end_segments(
 
 
 def _blocks(sack: Integers, rows: Integers, acknowledged: Integers, confirmed: Integers) -> Integers:
-    """The blocks of the segments ``rows`` of a capture, counted as what those acknowledge: from its place on."""
+    """The SACK blocks of the segments ``rows`` of a capture, counted relative to what each acknowledges."""
     begin, stop = (np.searchsorted(sack[:, 0], rows, side=side) for side in ("left", "right"))
     count = stop - begin
     segment = np.repeat(np.arange(rows.size), count)
@@ -167,7 +166,7 @@ def _origin(
     syn: npt.NDArray[np.bool_],
     acknowledges: npt.NDArray[np.bool_],
 ) -> int:
-    """Sequence number of the first byte of data of one end: behind its SYN; else the first that is seen."""
+    """The sequence number of one end's first byte of data, after its SYN; else the first number seen."""
     for values, chosen, step in (
         (sequence, mine & syn, 1),
         (sequence, mine, 0),
@@ -179,19 +178,19 @@ def _origin(
 
 
 def _from(origin: int, numbers: Integers) -> Integers:
-    """32-bit sequence numbers as bytes from ``origin``, continued beyond a wrap: each from the one before it."""
+    """32-bit sequence numbers as bytes from ``origin``, continued across wraps."""
     counted: Integers = np.cumsum(_step(np.diff(numbers, prepend=origin)))
     return counted
 
 
 def _step(differences: Integers) -> Integers:
-    """Differences of 32-bit sequence numbers, the shorter way around."""
+    """Differences of 32-bit sequence numbers as signed numbers."""
     steps = differences & (_WRAP - 1)
     return np.where(steps >= _WRAP >> 1, steps - _WRAP, steps)
 
 
 def segments_of(table: pa.Table, flow: int, end: str) -> dict[str, Integers]:
-    """The numbers of a flow's segments at one end, in order, -1 without a value; ``sent_by_sender`` is 0 or 1."""
+    """Columns of a flow's segments at one end, in order, -1 without a value; ``sent_by_sender`` is 0 or 1."""
     mine = table.filter(pc.and_(pc.equal(table["flow"], flow), pc.equal(table["end"], end)))
     names = ("time_ns", "flags", "sequence_bytes", "payload_bytes", "ack_bytes", "window_bytes", "sack_blocks")
     found = {
@@ -202,7 +201,7 @@ def segments_of(table: pa.Table, flow: int, end: str) -> dict[str, Integers]:
 
 
 def segment_table(seen: list[EndSegments], places: Sequence[str] = ENDS) -> pa.Table:
-    """``places`` are what the numbers of ends stand for."""
+    """Make the table ``segment``; ``places`` are the names of the ends' numbers."""
     if not seen:
         return SEGMENT.empty_table()
     columns = {name: np.concatenate([each.columns[name] for each in seen]) for name in _PARTS}
@@ -224,7 +223,7 @@ def segment_table(seen: list[EndSegments], places: Sequence[str] = ENDS) -> pa.T
 
 
 def block_table(seen: list[EndSegments], places: Sequence[str] = ENDS) -> pa.Table:
-    """The SACK blocks in order of time; of one segment in the order of the option."""
+    """Make the table ``sack_block``, in order of time; blocks of one segment keep the order of the option."""
     seen = [each for each in seen if each.blocks.size]
     if not seen:
         return SACK_BLOCK.empty_table()
@@ -250,7 +249,7 @@ _SYN, _RST, _ACK = 2, 4, 16
 
 
 def add_own_stacks(context: Context, made: Made) -> None:
-    """Append the rows of every flow that a stack of its own sent."""
+    """Append the rows of every flow whose sender is a TCP stack other than the kernel's."""
     flows = [flow for flow in context.plan.flows if flow.sender_stack is not None]
     if not flows or "segment" not in made:
         return
@@ -289,7 +288,7 @@ def add_own_stacks(context: Context, made: Made) -> None:
 
 
 def _probe(flow: Flow, wire: dict[str, Integers]) -> pa.Table:
-    """As tcp_probe has it: the state before each ACK is processed."""
+    """Rows as tcp_probe would have them: the state before each ACK is processed."""
     una = np.concatenate([np.zeros(1, dtype=np.int64), wire["after"][:-1]])
     columns = {
         "flow": np.full(una.size, flow.id),

@@ -47,7 +47,7 @@ Connection = tuple[str, int, str, int]
 
 @dataclass(frozen=True)
 class SiftrLine:
-    """One line. Times are the host's wall clock; ``incoming``: of a packet that came in."""
+    """One line. Times are the host's wall clock; ``incoming``: the packet was received."""
 
     connection: Connection
     time_ns: int
@@ -72,14 +72,14 @@ class Log:
 
 @dataclass(frozen=True)
 class _Units:
-    """How many of a field's units make a second."""
+    """Units per second of two fields."""
 
     srtt: int
     rto: int
 
 
 def read_log(path: Path) -> Log:
-    """Everything a log says; lines that cannot be understood are counted and the first few told.
+    """Read a log. Malformed lines are counted, and the first few are reported.
 
     A missing or unreadable file is a problem too.
     """
@@ -172,7 +172,7 @@ def _address(text: str) -> str:
 
 @dataclass(frozen=True)
 class Placed:
-    """A record, whose it is, and when it was by the plan's clock."""
+    """A record with its flow and end, and its time on the plan's clock."""
 
     flow: int
     end: str
@@ -181,9 +181,9 @@ class Placed:
 
 
 def place(context: Context, report: SourceReport) -> list[Placed]:
-    """The records of all hosts that belong to flows, in the order of time; what is lost or left out goes to ``report``.
+    """Return the records that belong to flows, of all hosts, in order of time; report what is lost or left out.
 
-    A log whose note does not give ``epoch_realtime_ns`` has no place in the run and is left out, with a problem.
+    A log whose note lacks ``epoch_realtime_ns`` cannot be placed in the run and is left out, with a problem.
     """
     ends: dict[Connection, tuple[int, str]] = {}
     for flow in context.plan.flows:
@@ -225,7 +225,7 @@ def _epoch(note: Path, report: SourceReport) -> int | None:
 
 
 def add_siftr(context: Context, made: Made) -> None:
-    """Add the rows of raw/siftr to the tables of a run, in the order of time; without such a directory, nothing."""
+    """Add the rows of raw/siftr to the tables of a run, in order of time; do nothing without that directory."""
     if not (context.directory.raw / "siftr").is_dir():
         return
     report = made["tcp_info"][1]
@@ -237,7 +237,7 @@ def add_siftr(context: Context, made: Made) -> None:
 
 
 def tcp_info_rows(placed: list[Placed]) -> pa.Table:
-    """One row a record; what SIFTR does not know is null."""
+    """One row per record; what SIFTR does not record is null."""
     records = [item.record for item in placed]
     columns: dict[str, list[object]] = {
         "flow": [item.flow for item in placed],
@@ -257,7 +257,7 @@ def tcp_info_rows(placed: list[Placed]) -> pa.Table:
 
 
 def tcp_probe_rows(placed: list[Placed]) -> pa.Table:
-    """One row a packet that a sender received on an established connection."""
+    """One row per packet that a sender received on an established connection."""
     ours = [
         item
         for item in placed

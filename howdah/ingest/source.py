@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every source of raw data needs to become a table: the run, its plan, the epoch and a place to report."""
+"""What every source of raw data needs to make its table: the run, its plan, the epoch, and a report."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass
 class SourceReport:
-    """What became of one source. ``problems`` are data that were lost or cannot be trusted; ``counts`` is everything
-    else a reader may ask about (names are those of tables/ingest.json)."""
+    """The report of one source. ``problems`` are data that were lost or cannot be trusted; ``counts`` has further
+    facts, by their names in tables/ingest.json."""
 
     rows: int = 0
     counts: dict[str, Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ Made = dict[str, tuple[pa.Table, SourceReport]]  # by the name of a table
 
 @dataclass
 class IngestReport:
-    """tables/ingest.json: one report a table, and what concerns the whole run."""
+    """tables/ingest.json: one report per table, and problems of the whole run."""
 
     format: int = field(default=1, kw_only=True)
     sources: dict[str, SourceReport] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class IngestReport:
 
 @dataclass(frozen=True)
 class Context:
-    """The run as its sources see it. ``epoch_ns`` is CLOCK_MONOTONIC in the guest at time zero of the plan."""
+    """The run as its sources see it. ``epoch_ns`` is the guest's CLOCK_MONOTONIC at time zero of the plan."""
 
     directory: RunDirectory
     plan: Plan
@@ -57,14 +57,14 @@ class Context:
     _made: dict[Callable[[Context], Any], Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, make: Callable[[Context], _Kind]) -> _Kind:
-        """What ``make`` makes of this run: once, where several tables come from it."""
+        """The result of ``make`` for this run, computed once for all tables that use it."""
         if make not in self._made:
             self._made[make] = make(self)
         made: _Kind = self._made[make]
         return made
 
     def source_port(self, flow: Flow) -> int:
-        """The port the sender really used (iperf3 and a passive sender may be given one by the kernel)."""
+        """The port that the sender really used; the kernel may have assigned it to iperf3 or a passive sender."""
         return self.agent.flow(flow.id).source_port or flow.source_port
 
     def node_names(self) -> list[str]:
@@ -72,7 +72,7 @@ class Context:
 
 
 def add_rows(made: Made, name: str, rows: pa.Table, origin: str) -> None:
-    """Add what another ``origin`` than the kernel tells to a table of the run, in the order of time."""
+    """Add rows from another ``origin`` than the kernel to a table of the run, in order of time."""
     table, report = made[name]
     report.counts[f"{origin}_rows"] = report.counts.get(f"{origin}_rows", 0) + rows.num_rows
     whole = pa.concat_tables([table, rows]).unify_dictionaries().combine_chunks()
@@ -80,7 +80,7 @@ def add_rows(made: Made, name: str, rows: pa.Table, origin: str) -> None:
 
 
 def texts(codes: Integers, values: list[str]) -> pa.DictionaryArray:
-    """A dictionary column from codes and the texts they stand for; texts may repeat."""
+    """A dictionary column from codes and their texts, which may repeat."""
     unique = sorted(set(values))
     number = {text: index for index, text in enumerate(unique)}
     table = np.array([number[text] for text in values], dtype=np.int16)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tcp_info.bin to the table ``tcp_info``: struct tcp_info of both ends of every flow, by inet_diag.
+"""Ingest tcp_info.bin into the table ``tcp_info``: struct tcp_info of both ends of every flow, from inet_diag.
 
-Where the congestion control answers with struct tcp_bbr_info, whatever it is called, that is read too.
+If the congestion control answers with struct tcp_bbr_info, whatever its name, that is read too.
 
-The kernel appends fields to struct tcp_info, so it is read by its length: fields a kernel does not have are null, and
-bytes behind the last field known here are counted. Layout: include/uapi/linux/tcp.h and inet_diag.h.
+The kernel appends fields to struct tcp_info, so its length decides: fields that a kernel lacks are null, and bytes
+after the last known field are counted. Layout: include/uapi/linux/tcp.h and inet_diag.h.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ _BBR_FIELDS: tuple[tuple[str | None, int], ...] = (
 
 
 def _slots(fields: tuple[tuple[str | None, int], ...]) -> tuple[dict[str, Slot], int]:
-    """Offsets inside a structure, and the length known here."""
+    """Offsets of the fields in a structure, and its known length."""
     slots: dict[str, Slot] = {}
     offset = 0
     for name, size in fields:
@@ -122,14 +122,15 @@ _NAMES = (*_SLOTS, *_BBR_SLOTS)
 
 
 def _inside(slots: dict[str, Slot], offset: int, length: int) -> dict[str, Slot]:
-    """Where the fields of a structure are in an answer, as far as the structure has them."""
+    """Slots of a structure's fields in an answer, as far as the structure reaches."""
     return {
         name: Slot(offset + slot.offset, slot.size) for name, slot in slots.items() if slot.offset + slot.size <= length
     }
 
 
 def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
-    """Map one inet_diag answer: identity is (source, port, destination, port, bytes of struct tcp_info)."""
+    """The layout of one inet_diag answer; its identity is (source, port, destination, port, bytes of struct
+    tcp_info)."""
     if kind != SOCK_DIAG_BY_FAMILY:
         return None
     if end - start < INET_DIAG_MSG_BYTES:
@@ -159,7 +160,7 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
 
 
 def ingest_tcp_info(context: Context) -> tuple[pa.Table, SourceReport]:
-    """One row a reading and end of a flow; sockets of no flow are counted."""
+    """Make the table: one row per reading and end of a flow. Sockets of no flow are counted."""
     report = SourceReport()
     frames = read_frames(context.directory.raw / "tcp_info.bin")
     records = parse(frames, locate, _NAMES)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's own description of its trace records: ``header_page``, ``header_event`` and ``events/*/format``.
+"""Parse the kernel's own description of its trace records: ``header_page``, ``header_event`` and ``events/*/format``.
 
-Offsets and sizes come from these texts, because they differ between kernels: 6.x appended fields to tcp_probe, and the
+Offsets and sizes come from these texts because they differ between kernels: 6.x appended fields to tcp_probe, and the
 size of a sub-buffer is a setting.
 """
 
@@ -43,7 +43,7 @@ class PageHeader:
 
 @dataclass(frozen=True)
 class EventHeader:
-    """How the first word of an event is divided, and which type_len values are not data."""
+    """How the first word of an event is divided, and which values of type_len are not data."""
 
     type_len_bits: int
     time_delta_bits: int

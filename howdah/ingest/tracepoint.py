@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a tracepoint's collector to its records, and whose flow a record belongs to.
+"""Read the files of a tracepoint's collector, and assign the records to flows.
 
-They make the tables ``tcp_probe``, one row a segment that a sender received, and ``slow_start``, what the slow-start
-modules reported of their decisions.
+They make the tables ``tcp_probe``, one row per segment that a sender received, and ``slow_start``, the decisions that
+the slow-start modules reported.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _UNKNOWN_SHOWN = 20
 
 @dataclass(frozen=True)
 class Tracepoint:
-    """Names of the files of one tracepoint and the fields wanted of it.
+    """The names of one tracepoint's files, and the fields to read.
 
-    ``address`` is the field that holds the sender's IPv4 address in network order, ``address_offset`` where in it
-    (bytes): sockaddr_in has it in its second word.
+    ``address`` is the field with the sender's IPv4 address in network byte order, ``address_offset`` its byte offset in
+    that field: in sockaddr_in it is the second word.
     """
 
     name: str
@@ -54,10 +54,9 @@ class Tracepoint:
 
 
 def read_tracepoint(context: Context, tracepoint: Tracepoint, report: SourceReport) -> Trace:
-    """All processors' records, merged by time; the column ``address`` is the sender's address.
+    """Read the records of all processors, merged by time; the column ``address`` is the sender's address.
 
-    What was lost or damaged goes into the report. Raises HowdahError if the kernel's description of the trace cannot
-    be used.
+    Losses and damage go into the report. Raise HowdahError if the kernel's description of the trace cannot be used.
     """
     raw = context.directory.raw
     name = tracepoint.name
@@ -141,9 +140,9 @@ def _join(a: Trace, b: Trace) -> Trace:
 
 
 class Sockets:
-    """Finds the records of one socket among those of thousands without looking at every record for each.
+    """Finds the records of one socket among thousands of sockets without scanning all records.
 
-    Records are in buckets by their two ports, in 16 bits: numpy sorts those in linear time, and keeps their order.
+    Records are in buckets by their two ports, in 16 bits, which numpy sorts stably in linear time.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -153,14 +152,14 @@ class Sockets:
         self._buckets = buckets[self._order]
 
     def of_sender(self, flow: Flow, port: int) -> Integers:
-        """Positions of the records of the flow's sending socket, ascending; ``port`` is its own."""
+        """Positions of the records of the flow's sending socket, ascending; ``port`` is its own port."""
         number = int.from_bytes(ipaddress.IPv4Address(flow.source_address).packed, "little")
         rows = self._between(port, flow.destination_port)
         ours: Integers = rows[self._trace.columns["address"][rows] == number]
         return ours
 
     def of_receiver(self, flow: Flow, port: int) -> Integers:
-        """Positions of the records of the flow's receiving socket, ascending; ``port`` is the sender's."""
+        """Positions of the records of the flow's receiving socket, ascending; ``port`` is the sender's port."""
         return self._between(flow.destination_port, port)
 
     def _between(self, source: int, destination: int) -> Integers:
@@ -173,7 +172,7 @@ class Sockets:
 
 
 def report_unknown(trace: Trace, unknown: npt.NDArray[np.bool_], report: SourceReport) -> None:
-    """Count records of sockets that belong to no flow, and name the sockets."""
+    """Count the records of sockets that belong to no flow, and name these sockets."""
     report.counts["unknown_rows"] = int(unknown.sum())
     pairs = Counter(
         zip(trace.columns["sport"][unknown].tolist(), trace.columns["dport"][unknown].tolist(), strict=True)
@@ -185,7 +184,7 @@ def report_unknown(trace: Trace, unknown: npt.NDArray[np.bool_], report: SourceR
 
 
 def merge(parts: list[tuple[Flow, Integers]]) -> tuple[Integers, Integers]:
-    """Positions of all flows' records in the order of the trace, and the flow each belongs to."""
+    """Positions of all flows' records in the order of the trace, and the flow of each."""
     none = np.zeros(0, dtype=np.int64)
     rows = np.concatenate([none, *(rows for _flow, rows in parts)])
     flows = np.concatenate([none, *(np.full(rows.size, flow.id) for flow, rows in parts)])
@@ -203,11 +202,10 @@ _TCP_PROBE = Tracepoint(
 
 
 def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
-    """Decode, sort out whose records they are, and make sequence numbers relative.
+    """Make the table, in order of arrival: decode, assign records to flows, and make sequence numbers relative.
 
-    Rows are in the order of arrival. Records of receivers are counted and left out; so are those of sockets that
-    belong to no flow, which are also reported. Raises HowdahError if the kernel's description of the trace cannot be
-    used.
+    Records of receivers are counted and left out, as are those of sockets that belong to no flow, which are also
+    reported. Raise HowdahError if the kernel's description of the trace cannot be used.
     """
     report = SourceReport()
     if not context.plan.collect.tcp_probe:
@@ -239,7 +237,7 @@ def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
 
 
 def _other_ports(flow: Flow) -> list[int]:
-    """Ports of further connections of the programs that make a flow."""
+    """Ports of further connections of a flow's programs."""
     if flow.kind.control_connection:
         return [flow.destination_port]
     if flow.program is None or not flow.is_tcp:
@@ -249,7 +247,7 @@ def _other_ports(flow: Flow) -> list[int]:
 
 
 def unwrap(sequence: Integers) -> Integers:
-    """32-bit sequence numbers as a continuous series that starts at 0 (differences are taken modulo 2^32, signed)."""
+    """32-bit sequence numbers as a continuous series from 0 (differences are taken modulo 2^32, signed)."""
     if not sequence.size:
         return sequence
     steps = np.diff(sequence).astype(np.int32).astype(np.int64)
@@ -296,10 +294,10 @@ _SLOW_START = Tracepoint(
 
 
 def ingest_slow_start(context: Context) -> tuple[pa.Table, SourceReport]:
-    """Decode and name events; rows are in the order of the reports.
+    """Make the table, in the order of the reports: decode and name events.
 
-    The table is empty where the module was not loaded. Events and reasons without a name here are kept as
-    ``unknown-N`` and counted. Raises HowdahError if the kernel's description of the trace cannot be used.
+    It is empty if the module was not loaded. Unknown events and reasons are kept as ``unknown-N`` and counted. Raise
+    HowdahError if the kernel's description of the trace cannot be used.
     """
     report = SourceReport()
     if not (context.plan.collect.slow_start and _was_collected(context)):
@@ -324,7 +322,7 @@ def ingest_slow_start(context: Context) -> tuple[pa.Table, SourceReport]:
 
 
 def _was_collected(context: Context) -> bool:
-    """The module was loaded, or a file of the collector is there; a missing account is then a problem."""
+    """Whether the module was loaded or the collector left a file; only then is a missing account a problem."""
     raw = context.directory.raw
     loaded = MODULE in (context.agent.modules or {}) and bool(context.plan.flows)
     return loaded or raw_exists(raw / _SLOW_START.account) or raw_exists(raw / "slow_start.bin")
@@ -355,7 +353,7 @@ def _named(numbers: Integers, names: tuple[str, ...]) -> pa.DictionaryArray:
 
 
 def _unknown(trace: Trace) -> list[str]:
-    """Names of events and reasons that this program does not know, as the table has them."""
+    """Names of events and reasons unknown to this program, as in the table."""
     found = set()
     for column, names in (("event", EVENTS), ("reason", REASONS)):
         numbers = np.unique(trace.columns[column])

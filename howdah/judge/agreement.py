@@ -71,7 +71,7 @@ def agreement_checks(data: Measured) -> list[Check]:
             _TwoSources(trace, data.info[trace.flow.id]) for trace in traces if data.info[trace.flow.id].has("state")
         ]
         for name, what, good in _COMPARED:
-            found = (said for each in both if (said := what(each)) is not None)
+            found = (problem for each in both if (problem := what(each)) is not None)
             checks.append(_all_agree(name, found, good))
     for host in dict.fromkeys(trace.flow.sender for trace in traces):
         flows = [trace for trace in data.traces if trace.flow.sender == host and trace.flow.is_tcp]

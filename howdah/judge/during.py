@@ -70,9 +70,9 @@ def dequeue_rate(data: Measured, tolerance: Tolerance) -> Check:
     if not time:
         why = "the queue was never long enough to be sure that it did not run empty between two readings"
         return within("dequeue rate", DURING, None, expected, 0, "bit/s", what, why)
-    doubt = 2 * len(spans) * data.plan.path.frame_bytes * 8 * SECOND_NS / time
+    margin = 2 * len(spans) * data.plan.path.frame_bytes * 8 * SECOND_NS / time
     rate = sent * 8 * SECOND_NS / time
-    return within("dequeue rate", DURING, rate, expected, tolerance.rate_share * expected + doubt, "bit/s", what)
+    return within("dequeue rate", DURING, rate, expected, tolerance.rate_share * expected + margin, "bit/s", what)
 
 
 def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
@@ -133,12 +133,11 @@ def _schedule_check(
     capacity = Steps(base, [(at_us * 1000, rate) for at_us, rate in changes])
     first, last = np.array(spans).T
     begin, end = queue.time_ns[first], queue.time_ns[last]
-    expected = (capacity.integral(end) - capacity.integral(begin)) / 8 / SECOND_NS
+    expected = _bytes_between(capacity, begin, end)
     sent = queue["sent_bytes"][last] - queue["sent_bytes"][first]
     waits = [max(1.0, later / earlier) for earlier, later in itertools.pairwise(rates)]
     margin = frame_bytes * (2 + capacity.weights(begin, end, waits))
-    slowed = with_frames_in_service(capacity, rates, frame_bytes)
-    least = (slowed.integral(end) - slowed.integral(begin)) / 8 / SECOND_NS - 2 * frame_bytes
+    least = _bytes_between(with_frames_in_service(capacity, rates, frame_bytes), begin, end) - 2 * frame_bytes
     excess = np.maximum(sent - expected - margin, np.minimum(expected - sent - margin, least - sent))
     excess -= tolerance.rate_share * expected
     worst = int(np.argmax(excess))
@@ -151,6 +150,11 @@ def _schedule_check(
             f"; the rate does not follow it: {sent[worst]} instead of {expected[worst]:.0f} bytes after {at_s:.3f} s"
         )
     return Check(name, DURING, ok, message, 1.0, total / planned, tolerance.rate_share, "ratio")
+
+
+def _bytes_between(capacity: Steps, begin: Integers, end: Integers) -> NDArray[np.float64]:
+    carried: NDArray[np.float64] = (capacity.integral(end) - capacity.integral(begin)) / 8 / SECOND_NS
+    return carried
 
 
 def with_frames_in_service(capacity: Steps, rates: list[int], frame_bytes: int) -> Steps:

@@ -255,8 +255,8 @@ def kernel_log_checks(report: IngestReport, agent: AgentRecord | None) -> list[C
         return [Check(_CHECK, ENGINE, False, what, written, kept, 0, "messages")]
     total = int(counts["alarms_total"])
     if total:
-        said = _alarm_text(decoded(KernelAlarm, counts["alarms"][0]), total, _own_modules(agent or AgentRecord()))
-        return [Check(_CHECK, ENGINE, False, said, 0, total, 0, "alarms")]
+        message = _alarm_text(decoded(KernelAlarm, counts["alarms"][0]), total, _own_modules(agent or AgentRecord()))
+        return [Check(_CHECK, ENGINE, False, message, 0, total, 0, "alarms")]
     lost = sum(account.lost for account in accounts)
     if lost:
         what = f"{lost} messages of the kernel were overwritten before they were read; the other {kept} hold no alarm"

@@ -68,7 +68,6 @@ def has_sack(plan: Plan, flow: Flow) -> bool:
 
 
 def _strips(plan: Plan, option: str) -> bool:
-    """Return whether a middlebox strips the option."""
     return plan.path.middlebox is not None and OPTIONS[option] in plan.path.middlebox.strips
 
 

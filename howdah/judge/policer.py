@@ -36,12 +36,12 @@ def train_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolera
         return [Check("policer burst", stage, False, message, policer.burst_bytes, None, frame, "bytes")]
     middle_ns = item.first_dropped_ns - policer.spacing_ns / 2
     burst = (item.first_dropped + 0.5) * frame - rate * middle_ns / 8 / SECOND_NS
-    doubt = tolerance.buffer_frames * frame
+    margin = tolerance.buffer_frames * frame
     span, steady, after = item.passed_after_ns, None, item.passed_after
     if span is not None and span[1] > span[0]:
         steady = (after - 1) * frame * 8 * SECOND_NS / (span[1] - span[0])
     return [
-        within("policer burst", stage, round(burst), policer.burst_bytes, doubt, "bytes", "the policer's burst"),
+        within("policer burst", stage, round(burst), policer.burst_bytes, margin, "bytes", "the policer's burst"),
         within(
             *("policer rate", stage, steady, rate),
             rate * (tolerance.rate_share + 1 / max(after - 1, 1)),
@@ -84,12 +84,12 @@ def _replay(policer: Policer, hook: Samples, queue: Samples, frame: int, share: 
     for number, span_ns in enumerate(np.diff(time_ns).tolist()):
         filled = policer.rate_bits_per_second * span_ns / 8 / SECOND_NS
         at_s = time_ns[number] / SECOND_NS
-        doubt = frame + share * filled
+        margin = frame + share * filled
         more = passed[number] - most - filled
-        if more > doubt:
+        if more > margin:
             return f"after {at_s:.3f} s {more:.0f} bytes more passed than its bucket could hold"
         lowest = least - passed[number] - refused[number] * frame
-        if drops[number] and lowest > doubt + frame:
+        if drops[number] and lowest > margin + frame:
             return (
                 f"after {at_s:.3f} s it dropped {drops[number]} packets with at least {lowest:.0f} bytes in its bucket"
             )

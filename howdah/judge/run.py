@@ -10,8 +10,7 @@ from howdah.errors import HowdahError
 from howdah.extension import extensions
 from howdah.hooks import CheckRun
 from howdah.ingest.run import read_report
-from howdah.ingest.source import IngestReport
-from howdah.judge.accounting import Snapshots, accounting_checks, read_snapshots
+from howdah.judge.accounting import accounting_checks, read_snapshots
 from howdah.judge.active_queue import active_queue_checks
 from howdah.judge.agreement import agreement_checks
 from howdah.judge.calibration import calibration_checks
@@ -67,11 +66,13 @@ def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> 
 def _kernel_checks(
     directory: RunDirectory, data: Measured, agent: AgentRecord | None, tolerance: Tolerance
 ) -> list[Check]:
-    """Return the checks of a run on real kernels, by stage. ``agent`` is agent.json, None if it is missing."""
+    """Return the checks of a run on real kernels. ``agent`` is agent.json, None if it is missing."""
     plan, raw = data.plan, directory.raw
     before, after = (read_calibration(raw / f"calibration-{stage}.json") for stage in ("before", "after"))
-    several = plan.traits.several_machines
+    trace, events = (_read(TraceAccount, raw / name) for name in ("trace.json", "slow_start.json"))
     report, idle, state = read_report(directory), idle_of(directory, plan), read_snapshots(raw)
+    several, real_time = plan.traits.several_machines, plan.real_time is not None
+    watched = agent.processor if agent else None
     return [
         *engine_checks(plan, agent, tolerance, idle),
         *settings_checks(plan, agent),
@@ -80,35 +81,9 @@ def _kernel_checks(
         *(machine_checks(plan, _read(ClockRecord, raw / CLOCK_FILE), agent, tolerance) if several else ()),
         *(round_trip_checks(plan, BEFORE, before, tolerance) if several else ()),
         *wire_checks(plan, _read(WireRecord, raw / WIRE_FILE), tolerance),
-        *_virtual_machine_checks(plan, agent, tolerance),
-        *_calibration_checks(plan, BEFORE, before, tolerance),
-        *_flow_checks(directory, data, tolerance),
-        *_packet_checks(directory, data, agent, state, tolerance),
-        *_record_checks(directory, data, report, state, idle),
-        *_calibration_checks(plan, AFTER, after, tolerance),
-        *(round_trip_checks(plan, AFTER, after, tolerance) if several else ()),
-    ]
-
-
-def _virtual_machine_checks(plan: Plan, agent: AgentRecord | None, tolerance: Tolerance) -> list[Check]:
-    if plan.real_time is None:
-        return []
-    return processor(plan, "the virtual machine", agent.processor if agent else None, tolerance)
-
-
-def _calibration_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
-    """Return the checks of the path as the agent measured it before or after the flows."""
-    return [
-        *calibration_checks(plan, stage, found, tolerance),
-        *train_checks(plan, stage, found, tolerance),
-        *jitter_checks(plan, stage, found, tolerance),
-    ]
-
-
-def _flow_checks(directory: RunDirectory, data: Measured, tolerance: Tolerance) -> list[Check]:
-    """Return the checks of path and hosts while the flows ran."""
-    plan = data.plan
-    return [
+        *(processor(plan, "the virtual machine", watched, tolerance) if real_time else ()),
+        *_path_checks(plan, BEFORE, before, tolerance),
+        # while the flows ran
         *during_checks(data, tolerance),
         *link_checks(directory, data, tolerance),
         *bucket_check(data, tolerance),
@@ -118,19 +93,7 @@ def _flow_checks(directory: RunDirectory, data: Measured, tolerance: Tolerance) 
         *tick_checks(data),
         *limit_checks(data, tolerance),
         *sending_checks(data, tolerance),
-    ]
-
-
-def _packet_checks(
-    directory: RunDirectory,
-    data: Measured,
-    agent: AgentRecord | None,
-    state: Snapshots | None,
-    tolerance: Tolerance,
-) -> list[Check]:
-    """Return the checks that account for every segment, packet and connection. ``state`` is accounting.json."""
-    plan = data.plan
-    return [
+        # accounts of segments, packets and connections
         *processor_checks(directory, data, state, tolerance),
         *accounting_checks(plan, state, tolerance),
         *host_queue_checks(data, state),
@@ -138,21 +101,19 @@ def _packet_checks(
         *connection_checks(plan, data.flows["flow"].to_pylist(), agent, state),
         *middlebox_checks(directory, data, state, tolerance),
         *order_checks(plan, state),
-    ]
-
-
-def _record_checks(
-    directory: RunDirectory, data: Measured, report: IngestReport, state: Snapshots | None, idle: Idle | None
-) -> list[Check]:
-    """Return the checks that everything was recorded and that the records agree."""
-    plan, raw = data.plan, directory.raw
-    trace, events = (_read(TraceAccount, raw / name) for name in ("trace.json", "slow_start.json"))
-    return [
+        # records
         *collection_checks(plan, report, trace, events),
         *coverage_checks(plan, report, data, raw, state),
         *agreement_checks(data),
         *_gaps(plan, data, idle),
+        *_path_checks(plan, AFTER, after, tolerance),
+        *(round_trip_checks(plan, AFTER, after, tolerance) if several else ()),
     ]
+
+
+def _path_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
+    checks = (calibration_checks, train_checks, jitter_checks)
+    return [each for check in checks for each in check(plan, stage, found, tolerance)]
 
 
 def _gaps(plan: Plan, data: Measured, idle: Idle | None) -> list[Check]:
@@ -172,7 +133,6 @@ def _agent(directory: RunDirectory) -> AgentRecord | None:
 
 
 def _read(kind: type[_Kind], path: Path) -> _Kind | None:
-    """Read a record. Return None if the file is missing or incomplete."""
     try:
         return checked(kind, read_raw_json(path), path)
     except (OSError, ValueError):

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from howdah.errors import UsageError
 from howdah.library.data import Data
 from howdah.library.rows import Rows
-from howdah.record.directory import writing_name
+from howdah.record.directory import in_its_place
 
 Format = Literal["csv", "parquet"]
 
@@ -54,22 +54,16 @@ def write_tables(
 
 def _write(rows: Rows, target: Path, form: Format) -> Path:
     reader = rows.batches()
-    temporary = writing_name(target)
-    try:
-        with temporary.open("wb") as file:
-            if form == "parquet":
-                with pq.ParquetWriter(file, reader.schema, compression="zstd") as writer:
-                    for batch in reader:
-                        writer.write_batch(batch)
-            else:
-                plain = pa.schema([_plain(column) for column in reader.schema])
-                with csv.CSVWriter(file, plain) as writer:
-                    for batch in reader:
-                        writer.write_table(pa.Table.from_batches([batch]).cast(plain))
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with in_its_place(target) as temporary, temporary.open("wb") as file:
+        if form == "parquet":
+            with pq.ParquetWriter(file, reader.schema, compression="zstd") as writer:
+                for batch in reader:
+                    writer.write_batch(batch)
+        else:
+            plain = pa.schema([_plain(column) for column in reader.schema])
+            with csv.CSVWriter(file, plain) as writer:
+                for batch in reader:
+                    writer.write_table(pa.Table.from_batches([batch]).cast(plain))
     return target
 
 

@@ -18,7 +18,7 @@ from howdah.library.result import ROWS, RUN, Types, exit_measures, of_runs, posi
 from howdah.record.directory import is_settled
 from howdah.record.model import Scalar
 from howdah.record.result import Run
-from howdah.work.results import Others, read_others, read_results
+from howdah.work.results import ChangedRuns, read_changed_runs, read_results
 from howdah.work.stage import is_current
 
 LEAST_RUNS = 100  # smallest experiment that gets an index: fewer runs are read in less than half a second
@@ -38,11 +38,11 @@ class ExperimentTables:
         self._index = index
         known = index.known if index else {}
         if self._indexed:
-            self._others = read_others(self._path, {run: each.state for run, each in known.items()}, self._tell)
+            self._others = read_changed_runs(self._path, {run: each.state for run, each in known.items()}, self._tell)
             pieces: Iterable[list[Run]] = self._others.pieces()
         else:
             runs = read_results(self._path, self._tell).runs
-            self._others = Others(self._path, "", [run.name for run in runs], set(), {})
+            self._others = ChangedRuns(self._path, "", [run.name for run in runs], set(), {})
             pieces = [runs]
         unchanged = self._others.unchanged
         self._axes: dict[str, dict[str, Scalar]] = {run: known[run].axes for run in unchanged}

@@ -18,7 +18,7 @@ from howdah.library.axis import EXPERIMENT, TEXT, axis_types
 from howdah.record.digest import check
 from howdah.record.result import Run
 from howdah.record.schema import TABLES
-from howdah.record.table import FLOW_NAME, UNIT, check_columns, opened
+from howdah.record.table import FLOW_NAME, UNIT, check_columns, open_table
 
 if TYPE_CHECKING:
     import pandas
@@ -176,7 +176,7 @@ def table_dataset(name: str, runs: list[Run]) -> ds.Dataset:
         check(run.directory, run.provenance, [file])
         if not file.exists():
             continue
-        with opened(file, name) as parquet:
+        with open_table(file, name) as parquet:
             found = parquet.schema_arrow
             check_columns(found, name, file)
         own = own or found

@@ -19,7 +19,7 @@ import zstandard
 from howdah.errors import HowdahError
 from howdah.pack.content import PackedFile
 from howdah.pack.shape import IndexCheck, IndexedFile, PackIndex, check_index
-from howdah.record.directory import PARTIAL, parse_json, writing_name
+from howdah.record.directory import PARTIAL, beside, in_its_place, of_place, parse_json
 from howdah.record.model import checked
 
 SUFFIX = ".howdah.tar.zst"
@@ -54,23 +54,21 @@ def write_archive(
     files = {entry.name: IndexedFile(bytes=entry.size, sha256=entry.sha256()) for entry in entries}
     index = about.model_copy(update={"format": FORMAT, "files": files})
     first = _index_file(index, check)
-    temporary = writing_name(target)
     how = zstandard.ZstdCompressionParameters.from_level(
         _LEVEL, window_log=_WINDOW_LOG, enable_ldm=True, write_checksum=True
     )
     compressor = zstandard.ZstdCompressor(compression_params=how)
-    try:
-        with temporary.open("wb") as opened, compressor.stream_writer(opened, closefd=False) as packed:
-            with tarfile.open(fileobj=cast("BinaryIO", packed), mode="w|", format=tarfile.PAX_FORMAT) as archive:
-                for number, entry in enumerate((first, *entries)):
-                    _add(archive, f"{name}/{entry.name}", entry)
-                    if tell is not None:
-                        tell("pack files", number, len(entries))
-            packed.flush(zstandard.FLUSH_FRAME)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with (
+        in_its_place(target) as temporary,
+        temporary.open("wb") as opened,
+        compressor.stream_writer(opened, closefd=False) as packed,
+    ):
+        with tarfile.open(fileobj=cast("BinaryIO", packed), mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            for number, entry in enumerate((first, *entries)):
+                _add(archive, f"{name}/{entry.name}", entry)
+                if tell is not None:
+                    tell("pack files", number, len(entries))
+        packed.flush(zstandard.FLUSH_FRAME)
     return index
 
 
@@ -106,7 +104,7 @@ def extract(file: Path, target: Path, check: IndexCheck = check_index) -> PackIn
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise PackError("this exists already", where=str(target), hint="Name a directory that does not exist.")
-    partial = target.with_name(f"{PARTIAL}{target.name}-{os.getpid()}")
+    partial = beside(target, PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
@@ -114,8 +112,10 @@ def extract(file: Path, target: Path, check: IndexCheck = check_index) -> PackIn
         if target.exists():
             target.rmdir()
         partial.rename(target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise of_place(error, partial, target) from error
         raise
     return index
 
@@ -223,7 +223,8 @@ def _index(
         raise PackError(f"{INDEX} cannot be read: {said}", where=str(file)) from error
     whole = sum(each.bytes for each in index.files.values())
     if whole > shutil.disk_usage(place).free:
-        raise PackError(f"its {whole} bytes do not fit on this disk", where=str(place))
+        what = f"its {whole} bytes do not fit on the disk of {place.parent}"
+        raise PackError(what, where=str(file), hint="Make room there, or name a directory on another disk.")
     (place / INDEX).write_bytes(text)
     return index
 

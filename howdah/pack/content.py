@@ -13,7 +13,7 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -26,7 +26,7 @@ from howdah.errors import HowdahError
 from howdah.foreign import open_foreign, read_foreign
 from howdah.pack.shape import Kind
 from howdah.place import PROJECT
-from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
+from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered_files, mismatch_error, mismatches
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.index import DRAWN_NAME, read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
@@ -102,16 +102,29 @@ _LARGEST_TEXT = 64 * 1024 * 1024
 
 
 class Spool:
-    """An unnamed temporary file for contents, so that ten thousand runs need no memory. Use it as a context manager."""
+    """An unnamed temporary file for contents, beside ``target``, so that ten thousand runs need no memory. Use it as a
+    context manager. An OSError names ``target``.
+    """
 
-    def __init__(self, directory: Path) -> None:
-        self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed in __exit__
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        with self._named():
+            self._file = tempfile.TemporaryFile(dir=target.parent)  # noqa: SIM115 - closed in __exit__
 
     def add(self, content: bytes) -> int:
         """Append the content and return its offset."""
-        place = self._file.seek(0, os.SEEK_END)
-        self._file.write(content)
+        with self._named():
+            place = self._file.seek(0, os.SEEK_END)
+            self._file.write(content)
+            self._file.flush()  # or the disk would be told to be full when it is read
         return place
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._target)) from error
 
     def read(self, place: int, size: int) -> bytes:
         self._file.seek(place)
@@ -121,7 +134,8 @@ class Spool:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +191,8 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, k
     record = read_record(run)
     wrong = mismatches(run, record)
     if wrong:
-        raise refusal(run, wrong[0])
-    files = list(covered(run))
+        raise mismatch_error(run, wrong[0])
+    files = list(covered_files(run))
     removed = [name for name in files if kind == "results" and name.startswith(_DATA)]
     bulk = [name for name in files if kind == "tables" and _is_bulk(run.path / name, name)]
     rewritten = _add_files(content, run, [name for name in files if name not in {*removed, *bulk}], prefix, paths)

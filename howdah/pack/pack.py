@@ -87,7 +87,7 @@ def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Te
     differs from the one recorded.
     """
     chosen = _runs_by_experiment(paths)
-    with Spool(target.parent) as spool:
+    with Spool(target) as spool:
         return _packed(chosen, Content(spool), target, kind, tell or _no_progress)
 
 

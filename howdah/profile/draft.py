@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from howdah.algorithm import ALGORITHMS
-from howdah.errors import HowdahError, ProfileError, did_you_mean, explain
+from howdah.errors import HowdahError, ProfileError, did_you_mean, explain, remedy
 from howdah.place import CHECKOUT
 from howdah.profile.field import Buffer, Bytes, PositiveDuration, Rate, Ratio
 from howdah.profile.load import load
@@ -166,7 +167,7 @@ def write_text(content: str, file: Path) -> Profile:
     if os.path.lexists(file):
         raise _exists(file)
     # Write under a temporary name, so that the final name only ever holds a complete, valid profile.
-    attempt = file.with_name(f".{file.stem}-{secrets.token_hex(4)}.yaml")
+    attempt = file.with_name(f".{file.stem[:40]}-{secrets.token_hex(4)}.yaml")
     try:
         attempt.write_text(content, encoding="utf-8")
         try:
@@ -179,9 +180,11 @@ def write_text(content: str, file: Path) -> Profile:
     except FileExistsError:
         raise _exists(file) from None
     except OSError as error:
-        raise HowdahError(f"the profile cannot be written: {explain(error)}", where=str(file)) from error
+        said = f"the profile cannot be written: {explain(error)}"
+        raise HowdahError(said, where=str(file), hint=remedy(error)) from error
     finally:
-        attempt.unlink(missing_ok=True)
+        with suppress(OSError):
+            attempt.unlink(missing_ok=True)
     return load(file)
 
 

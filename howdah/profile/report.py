@@ -126,7 +126,7 @@ _PLAIN_TYPES = {
 # Descriptions of patterns for messages.
 _FORMS = {
     BUFFER_TRIPLE: "LEAST INITIAL LARGEST in bytes, such as 4096 131072 6291456, or fixed",
-    EXPERIMENT_NAME: "of a name: lower-case letters, digits, '-', '_' and '.', such as my-path",
+    EXPERIMENT_NAME: "of a name: at most 63 lower-case letters, digits, '-', '_' and '.', such as my-path",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from howdah.codec import planned
 
-Queue = dict[str, Any]  # a queue's counters: those of every kind, and what its kind tells besides
+Queue = dict[str, Any]  # a queue's counters: those that all kinds have, and those of its kind
 
 
 class NodeCounters(TypedDict):

@@ -38,11 +38,11 @@ class TransactionRecord:
     """A request and its answer, as the client saw them. Times count from the epoch."""
 
     start_ns: int = described("When the request was sent; of the first one, when the connection was opened.")
-    end_ns: int = described("When the last byte of the answer came.")
-    connected_ns: int | None = occasional("When the connection was there.", default=None)
-    first_ns: int | None = occasional("When the first byte of the answer came.", default=None)
+    end_ns: int = described("When the last byte of the answer arrived.")
+    connected_ns: int | None = occasional("When the connection was established.", default=None)
+    first_ns: int | None = occasional("When the first byte of the answer arrived.", default=None)
     body_bytes: int | None = occasional("Bytes of the answer.", default=None)
-    status: int | None = occasional("HTTP's status.", default=None)
+    status: int | None = occasional("The HTTP status.", default=None)
     connects: int | None = occasional("How many connections were opened for it.", default=None)
 
 
@@ -51,7 +51,7 @@ class ProgramRecord:
     """A program of a flow."""
 
     command: list[str] = described("Its command line.")
-    status: int | None = described("How it ended; null where it did not.")
+    status: int | None = described("Its exit status; null if it did not end.")
     told_to_end: bool = described("Whether the agent ended it.")
 
 
@@ -61,32 +61,32 @@ class FlowRecord:
 
     id: int = described("The flow's number in the plan.")
     end: str | None = occasional(
-        "`sender` or `receiver`, of a flow whose other end another machine or kernel has.", default=None
+        "`sender` or `receiver`, if the other end is on another machine or kernel.", default=None
     )
-    sender_cookie: int | None = described("The kernel's name of the sender's socket.", default=None)
-    receiver_cookie: int | None = described("The kernel's name of the receiver's socket.", default=None)
+    sender_cookie: int | None = described("The kernel's cookie of the sender's socket.", default=None)
+    receiver_cookie: int | None = described("The kernel's cookie of the receiver's socket.", default=None)
     source_port: int | None = described("The sender's port, which the kernel may have chosen.", default=None)
-    destination_port: int | None = occasional("The receiver's port; only of flows that programs make.", default=None)
+    destination_port: int | None = occasional("The receiver's port; only for flows made by programs.", default=None)
     start_ns: int | None = described("When the flow began.", default=None)
-    connected_ns: int | None = described("When its sender could send.", default=None)
-    end_ns: int | None = described("When the receiver had its last byte.", default=None)
-    bytes_sent: int | None = described("Bytes of data that were sent.", default=None)
-    bytes_received: int | None = described("Bytes of data that the receiver had.", default=None)
+    connected_ns: int | None = described("When its sender was connected.", default=None)
+    end_ns: int | None = described("When the receiver got its last byte.", default=None)
+    bytes_sent: int | None = described("Bytes of data sent.", default=None)
+    bytes_received: int | None = described("Bytes of data that the receiver got.", default=None)
     segments_sent: int | None = described(
-        "Segments of the sending socket before it was closed; null of UDP and iperf3.", default=None
+        "Segments of the sending socket before it was closed; null for UDP and iperf3.", default=None
     )
     segments_retransmitted: int | None = described("How many of them were sent again.", default=None)
-    complete: bool = described("Whether all arrived that the flow was to send.", default=False)
+    complete: bool = described("Whether all that it was to send arrived.", default=False)
     error: str | None = described("What went wrong.", default=None)
     kernel_algorithm: str | None = occasional(
-        "The congestion control of the sending socket at its end; null where the agent does not hold it.", default=None
+        "The congestion control of the sending socket at its end; null if the agent does not have it.", default=None
     )
-    transactions: list[TransactionRecord] | None = occasional("Of HTTP and of exchanges, each request.", default=None)
+    transactions: list[TransactionRecord] | None = occasional("Each request, for HTTP and exchanges.", default=None)
     programs: dict[str, ProgramRecord] | None = occasional(
-        "Of a flow that programs make, `client` and `server`.", default=None
+        "`client` and `server` of a flow made by programs.", default=None
     )
     realtime_offset_ns: int | None = occasional(
-        "CLOCK_REALTIME less CLOCK_MONOTONIC, of a flow that programs make.", default=None
+        "CLOCK_REALTIME less CLOCK_MONOTONIC, for a flow made by programs.", default=None
     )
 
 
@@ -97,10 +97,10 @@ class ShownQueue:
     kind: str | None = occasional("Its kind.", default=None)
     handle: str | None = occasional("Its handle.", default=None)
     dev: str | None = occasional("Its interface.", default=None)
-    root: bool | None = occasional("Whether it stands at the root.", default=None)
-    parent: str | None = occasional("The class that it is of.", default=None)
-    refcnt: int | None = occasional("How many hold it.", default=None)
-    options: dict[str, Any] = described("Those of its kind, by tc's names.", default_factory=dict)
+    root: bool | None = occasional("Whether it is at the root.", default=None)
+    parent: str | None = occasional("Its parent class.", default=None)
+    refcnt: int | None = occasional("Its reference count.", default=None)
+    options: dict[str, Any] = described("Options of its kind, by tc's names.", default_factory=dict)
 
 
 @planned
@@ -108,11 +108,11 @@ class ShownClass:
     """A class, as `tc -j class show` prints it."""
 
     handle: str | None = occasional("Its name.", default=None)
-    root: bool | None = occasional("Whether it stands at the root.", default=None)
-    parent: str | None = occasional("The class that it is of.", default=None)
+    root: bool | None = occasional("Whether it is at the root.", default=None)
+    parent: str | None = occasional("Its parent class.", default=None)
     leaf: str | None = occasional("Handle of the queue below it.", default=None)
-    rate: int | None = occasional("Bytes a second.", default=None)
-    ceil: int | None = occasional("The most bytes a second.", default=None)
+    rate: int | None = occasional("Bytes per second.", default=None)
+    ceil: int | None = occasional("Most bytes per second.", default=None)
     burst: int | None = occasional("Bytes at once.", default=None)
     cburst: int | None = occasional("The most bytes at once.", default=None)
 
@@ -122,7 +122,7 @@ class ShownFilter:
     """The mark that assigns packets to a virtual queue."""
 
     dscp: int = described("The mark.")
-    queue: int = described("The virtual queue of packets that carry it.")
+    queue: int = described("The virtual queue for packets with it.")
 
 
 @planned
@@ -142,13 +142,13 @@ class NodeQueues:
 
     qdiscs: list[ShownQueue] = described("All of them.")
     classes: dict[str, list[ShownClass | str]] = described(
-        "Those of each interface; an older tc prints them as text.", default_factory=dict
+        "By interface; an older tc prints them as text.", default_factory=dict
     )
     filters: dict[str, list[ShownFilter]] = occasional(
-        "By interface; only of a node that has any.", default_factory=dict
+        "By interface; only for a node that has any.", default_factory=dict
     )
     policers: dict[str, list[ShownPolicer]] = occasional(
-        "By interface; only of a node that has any.", default_factory=dict
+        "By interface; only for a node that has any.", default_factory=dict
     )
 
 
@@ -156,10 +156,10 @@ class NodeQueues:
 class ShownInterface:
     """An interface before the flows."""
 
-    index: int | None = described("The kernel's number of it in its namespace.", default=None)
+    index: int | None = described("Its number in its namespace.", default=None)
     mac: str | None = described("Its address.", default=None)
     mtu_bytes: int | None = described("The largest IP packet.", default=None)
-    up: bool | None = described("Whether it carries packets.", default=None)
+    up: bool | None = described("Whether it is up.", default=None)
     gso_max_segs: int | None = described("The most segments of a super-packet.", default=None)
     gso_max_size_bytes: int | None = described("The most bytes of a super-packet.", default=None)
     queue_packets: int | None = described("Its `txqueuelen`.", default=None)
@@ -177,7 +177,7 @@ class ShownRoute:
 
     destination: str = described("The network, or `default`.")
     via: str | None = described("The next node's address.", default=None)
-    interface: str | None = described("Where packets leave.", default=None)
+    interface: str | None = described("The outgoing interface.", default=None)
     initial_window_packets: int | None = described("initcwnd.", default=None)
     initial_receive_window_packets: int | None = described("initrwnd.", default=None)
     quick_ack: int | None = described("quickack.", default=None)
@@ -195,18 +195,18 @@ class ModuleRecord:
 
     srcversion: str | None = described("The kernel's digest of its source.", default=None)
     parameters: dict[str, str | None] = described("Their values while the flows ran.", default_factory=dict)
-    loaded_as: str | None = occasional("The kernel's name of it.", default=None)
-    algorithms: list[str] | None = occasional("Those that it registered.", default=None)
-    uses_before: int | None = occasional("How many held it before the flows.", default=None)
-    uses_most: int | None = occasional("The most that held it while they ran.", default=None)
-    programs: dict[str, str] | None = occasional("Of BPF: the kernel's tag of each program.", default=None)
+    loaded_as: str | None = occasional("Its name in the kernel.", default=None)
+    algorithms: list[str] | None = occasional("Congestion controls that it registered.", default=None)
+    uses_before: int | None = occasional("Its reference count before the flows.", default=None)
+    uses_most: int | None = occasional("Its largest reference count while they ran.", default=None)
+    programs: dict[str, str] | None = occasional("For BPF, the kernel's tag of each program.", default=None)
 
 
 @planned
 class AlgorithmRecord:
     """The module that provides a congestion control."""
 
-    module: str | None = described("The module, built in or not.", default=None)
+    module: str | None = described("Its module, built in or not.", default=None)
     version: str | None = described("Its MODULE_VERSION.", default=None)
 
 
@@ -214,7 +214,7 @@ class AlgorithmRecord:
 class MemoryRecord:
     """The memory of the kernel."""
 
-    total_bytes: int | None = described("All of it.", default=None)
+    total_bytes: int | None = described("Total memory.", default=None)
     available_bytes_least: int | None = described("The least that was available while the flows ran.", default=None)
 
 
@@ -226,23 +226,21 @@ class KernelLogRecord:
     first: int | None = described("Number of the run's first message.", default=None)
     lost: int = described("Messages that were overwritten before they were read.", default=0)
     left_out: int | None = described("Messages beyond the limit of the file.", default=None)
-    why: str | None = described("Why it was not kept; null where it was.", default=None)
+    why: str | None = described("Why it was not kept; null if it was.", default=None)
 
 
 @planned
 class ProcessorRecord:
     """How late a process of high priority woke up, in real time: a measure of the machine's load."""
 
-    interval_ns: int | None = described("Time from wake-up to wake-up.", default=None)
-    wakeups: int = described("How often it woke up.", default=0)
-    missed: int = described("How many intervals it slept through.", default=0)
+    interval_ns: int | None = described("Time between wake-ups.", default=None)
+    wakeups: int = described("Number of wake-ups.", default=0)
+    missed: int = described("Number of missed intervals.", default=0)
     late_median_ns: int | None = described("The median of its lateness.", default=None)
     late_99_ns: int | None = described("The 99th percentile.", default=None)
     late_worst_ns: int | None = described("The largest.", default=None)
-    late: list[list[int]] = described("`[due_ns, late_ns]` of those later than 2 ms.", default_factory=list)
-    busiest_second: float | None = described(
-        "Share of the processor's time that was used in the busiest second.", default=None
-    )
+    late: list[list[int]] = described("`[due_ns, late_ns]` of wake-ups more than 2 ms late.", default_factory=list)
+    busiest_second: float | None = described("Share of the processor's time used in the busiest second.", default=None)
     steal: float | None = described("Share of the processor's time that went to other virtual machines.", default=None)
 
 
@@ -253,14 +251,14 @@ class KernelRecord:
     kernel_release: str | None = occasional("`uname -r`.", default=None)
     kernel_version: str | None = occasional("`uname -v`.", default=None)
     boot_parameters: dict[str, str] | None = occasional(
-        "What the kernel was given at boot, as `module.parameter`.", default=None
+        "Parameters given at boot, as `module.parameter`.", default=None
     )
     modules: dict[str, ModuleRecord] | None = occasional("Each by its name.", default=None)
     memory: MemoryRecord | None = occasional("The memory of the kernel.", default=None)
-    processor: ProcessorRecord | None = occasional("In real time, how late a process woke up.", default=None)
+    processor: ProcessorRecord | None = occasional("How late a process woke up, in real time.", default=None)
     kernel_log: KernelLogRecord | None = occasional("How much of the kernel's log was kept.", default=None)
-    machine: str | None = occasional("The name of this kernel or machine, where there are several.", default=None)
-    part: list[str] | None = occasional("The hosts in this kernel, where there are several.", default=None)
+    machine: str | None = occasional("The name of this kernel or machine, if there are several.", default=None)
+    part: list[str] | None = occasional("The hosts in this kernel, if there are several.", default=None)
 
 
 @planned
@@ -272,16 +270,16 @@ class AgentRecord(KernelRecord):
     error: AgentFailure | None = described("Why the run ended early.", default=None)
     run: str | None = described("The plan's name of the run.", default=None)
     seed: int | None = described("The plan's seed.", default=None)
-    hertz: int | None = occasional("Ticks a second of the kernel.", default=None)
+    hertz: int | None = occasional("The kernel's ticks per second.", default=None)
     epoch_monotonic_ns: int | None = occasional("CLOCK_MONOTONIC at time zero of the plan.", default=None)
-    phases: list[Phase] = described("In their order.", default_factory=list)
+    phases: list[Phase] = described("The phases, in order.", default_factory=list)
     flows: list[FlowRecord] = occasional("What became of each flow.", default_factory=list)
     operations_wall_us: int | None = occasional(
-        "How long the network took to build, on the host's clock.", default=None
+        "How long building the network took, on the host's clock.", default=None
     )
     available_algorithms: list[str] | None = occasional("Congestion controls of the kernel.", default=None)
-    algorithms: dict[str, AlgorithmRecord] | None = occasional("What provides those of the flows.", default=None)
-    tools: dict[str, str] | None = occasional("Versions of programs; without calibration, not of tc.", default=None)
+    algorithms: dict[str, AlgorithmRecord] | None = occasional("What provides those that the flows use.", default=None)
+    tools: dict[str, str] | None = occasional("Versions of programs; without calibration, not tc's.", default=None)
     sysctls: dict[str, dict[str, str]] | None = occasional("Values by node; `*` is the whole kernel.", default=None)
     qdiscs: dict[str, NodeQueues] | None = occasional(
         "The queues of each node; absent without calibration.", default=None
@@ -289,7 +287,7 @@ class AgentRecord(KernelRecord):
     links: dict[str, dict[str, ShownInterface]] | None = occasional("The interfaces of each node.", default=None)
     routes: dict[str, list[ShownRoute]] | None = occasional("The routes of each node that have a metric.", default=None)
     machines: dict[str, KernelRecord] | None = occasional(
-        "The kernel of each machine, where there are several.", default=None
+        "The kernel of each machine, if there are several.", default=None
     )
 
     @cached_property

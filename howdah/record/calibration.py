@@ -22,8 +22,8 @@ class TargetDelays:
     receiver: str = described("The host that receives.")
     forward_delay_ns: Sequence[Number] | None = described("Towards the receiver.", default=None)
     reverse_delay_ns: Sequence[Number] | None = described("Towards the sender.", default=None)
-    samples: int | None = described("How many probes came.", default=None)
-    lost: int | None = described("How many did not.", default=None)
+    samples: int | None = described("Probes that arrived.", default=None)
+    lost: int | None = described("Probes that did not.", default=None)
 
     def delays_ns(self, direction: str) -> Sequence[Number] | None:
         return self.forward_delay_ns if direction == "forward" else self.reverse_delay_ns
@@ -34,7 +34,7 @@ class ProbesLost:
     """Counts of delay probes and frames of the train together."""
 
     sent: int | None = described("How many were sent.", default=None)
-    received: int | None = described("How many came.", default=None)
+    received: int | None = described("How many arrived.", default=None)
 
 
 @planned
@@ -42,10 +42,10 @@ class PolicerTrain:
     """What a policer let through of a train that is faster than its bucket fills."""
 
     sent: int = described("How many frames were sent.", default=0)
-    passed: int | None = described("How many came.", default=None)
-    first_dropped: int | None = described("The number of the first that did not; null where all came.", default=None)
-    first_dropped_ns: int | None = described("When that was sent, from the first frame on.", default=None)
-    passed_after: int = described("How many came after it.", default=0)
+    passed: int | None = described("How many arrived.", default=None)
+    first_dropped: int | None = described("The number of the first that did not; null if all did.", default=None)
+    first_dropped_ns: int | None = described("When that was sent, since the first frame.", default=None)
+    passed_after: int = described("How many arrived after it.", default=0)
     passed_after_ns: list[int] | None = described("When the first and the last of these were sent.", default=None)
 
 
@@ -57,20 +57,18 @@ class DrawnDelays:
     receiver: str = described("The receiver of the pair.")
     way: str = described("`forward` or `reverse`.")
     sent_ns: list[int] = described("When each was sent.")
-    came_ns: list[int | None] = described("When each came; null of one that did not.")
+    came_ns: list[int | None] = described("When each arrived; null if it did not.")
 
 
 @planned
 class RoundTrip:
     """Round trips to a host on another machine, by echo."""
 
-    sender: str = described("Who asks.")
-    receiver: str = described("Who answers.")
-    round_trip_ns: Sequence[Number] | None = described(
-        "The least, the median and the largest; null where no echo came."
-    )
-    sent: int | None = described("How many echoes were asked for.", default=None)
-    received: int | None = described("How many came.", default=None)
+    sender: str = described("The host that sends the echo.")
+    receiver: str = described("The host that answers.")
+    round_trip_ns: Sequence[Number] | None = described("The least, the median and the largest; null if none arrived.")
+    sent: int | None = described("How many echoes were sent.", default=None)
+    received: int | None = described("How many arrived.", default=None)
 
 
 @planned
@@ -89,20 +87,20 @@ class CalibrationRecord:
     start_ns: int | None = described("When the measurement began.", default=None)
     end_ns: int | None = described("When it ended.", default=None)
     rate_bits_per_second: Number | None = described(
-        "Of a train of frames, by the steady three quarters of it.", default=None
+        "The rate of a train of frames, by its steady three quarters.", default=None
     )
     rate_train_packets: int | None = described("How many frames the train had.", default=None)
-    rate_train_received: int | None = described("How many came.", default=None)
+    rate_train_received: int | None = described("How many arrived.", default=None)
     buffer_bytes: Number | None = described(
         "The depth of the bottleneck's buffer, by that rate; null: not measured.", default=None
     )
     buffer_why: str | None = described("Why it was not measured.", default=None)
     buffer_offered_bytes: int | None = described("What was sent to fill the buffer.", default=None)
-    buffer_delivered_packets: int | None = described("How many frames of it came.", default=None)
+    buffer_delivered_packets: int | None = described("How many frames of it arrived.", default=None)
     buffer_dropped_packets: int | None = described("How many did not.", default=None)
     silent: bool = described("Whether the network fell silent afterwards.", default=True)
     targets: list[TargetDelays] = described("The delays of each pair of hosts.", default_factory=list)
     loss: ProbesLost | None = described("Probes on a path whose buffer does not overflow.", default=None)
-    policer: PolicerTrain | None = occasional("Of a path with a policer.", default=None)
-    jitter: list[DrawnDelays] | None = occasional("Of a path whose packets draw their delays.", default=None)
-    round_trips: list[RoundTrip] | None = occasional("With several machines, what a flow meets.", default=None)
+    policer: PolicerTrain | None = occasional("For a path with a policer.", default=None)
+    jitter: list[DrawnDelays] | None = occasional("For a path with random delays.", default=None)
+    round_trips: list[RoundTrip] | None = occasional("For several machines, what a flow meets.", default=None)

@@ -28,12 +28,12 @@ class _ClaimPart(FilePart):
 class ExpectedRow(_ClaimPart):
     """What a claim expects."""
 
-    text: str = Field(description="For readers.")
+    text: str = Field(description="In words.")
     low: float | None = Field(
         description="The lower end of the range: of the mean, or with `in_at_least` of each value; null without one."
     )
     high: float | None = Field(description="The upper end.")
-    unit: str = Field(description="Of both, as in metrics.json.")
+    unit: str = Field(description="The unit of both, as in metrics.json.")
 
 
 class TrendRow(_ClaimPart):
@@ -52,26 +52,26 @@ class TrendRow(_ClaimPart):
 class SampleRow(_ClaimPart):
     """The mean over the repetitions that count."""
 
-    text: str = Field(description="For readers; of fewer than six repetitions with the least and the largest.")
+    text: str = Field(description="In words; with the least and the largest of fewer than six repetitions.")
     mean: float | None = Field(description="The mean; null for texts, and without a value.")
     low: float | None = Field(description="The lower end of its 95 % interval; null without one.")
     high: float | None = Field(description="The upper end.")
     n: int = Field(description="How many repetitions have a value.")
     unit: str = Field(description="As in metrics.json.")
-    missing: int = Field(default=0, description="How many have none; left out where all have one.")
-    counts: dict[str, int] | None = Field(default=None, description="How often each text was found; only of texts.")
+    missing: int = Field(default=0, description="How many have none; left out if all have one.")
+    counts: dict[str, int] | None = Field(default=None, description="How often each text was found; only for texts.")
     trend: list[TrendRow] | None = Field(
-        default=None, description="Each value of the axis; only of a trend or a rank correlation."
+        default=None, description="Each value of the axis; only for a trend or a rank correlation."
     )
 
 
 class ComparisonRow(_ClaimPart):
     """The comparison of two samples; differences and ratios have the ends of their 95 % intervals."""
 
-    difference: float = Field(description="Of the means.")
+    difference: float = Field(description="The difference of the means.")
     difference_low: float | None = Field(description="The lower end of its interval.")
     difference_high: float | None = Field(description="The upper end.")
-    ratio: float | None = Field(description="Of the means; null where the second is 0.")
+    ratio: float | None = Field(description="The ratio of the means; null if the second is 0.")
     ratio_low: float | None = Field(description="The lower end of its interval.")
     ratio_high: float | None = Field(description="The upper end.")
     paired: bool = Field(description="Whether repetitions were compared in pairs.")
@@ -84,8 +84,8 @@ class _AtPoint(_ClaimPart):
 class PointRow(SampleRow, _AtPoint):
     """A point at which a claim is judged: its values, its sample and its verdict."""
 
-    verdict: str = Field(description="As that of the claim.")
-    why: str = Field(description="Why it is that.")
+    verdict: str = Field(description="As for the claim.")
+    why: str = Field(description="Reason for it.")
     than: SampleRow | None = Field(description="What it is compared with.")
     comparison: ComparisonRow | None = Field(description="The difference and the ratio of both.")
 
@@ -99,13 +99,13 @@ class MeasuredRow(SampleRow):
 class ControlRow(_ClaimPart):
     """A claim judged on the runs of its control."""
 
-    name: str | None = Field(description="Of the control, as the profile has it.")
+    name: str | None = Field(description="Its name in the profile.")
     what: str = Field(description="What it is.")
     because: str | None = Field(description="Why the claim differs, where the control proves it.")
-    verdict: str = Field(description="Of the claim there.")
-    why: str = Field(description="Why it is that.")
+    verdict: str = Field(description="The claim's verdict there.")
+    why: str = Field(description="Reason for it.")
     measured: MeasuredRow | None = Field(description="What was measured there.")
-    than: SampleRow | None = Field(description="Against what.")
+    than: SampleRow | None = Field(description="What it is compared with.")
     runs: list[str] = Field(description="Names of the runs.")
 
 
@@ -113,19 +113,19 @@ class GridPointRow(_ClaimPart):
     """A claim judged at one point of what its source leaves open."""
 
     at: dict[str, str] = Field(description="What is open, and its value.")
-    verdict: str = Field(description="Of the claim there.")
+    verdict: str = Field(description="The claim's verdict there.")
     reverse: bool | None = Field(default=None, description="Whether its reverse holds there.")
-    text: str = Field(description="What was measured, for readers.")
+    text: str = Field(description="What was measured, in words.")
 
 
 class GridRow(_ClaimPart):
     """A claim that fails as the profile is written, judged over what its source leaves open."""
 
-    text: str = Field(description="For readers.")
-    holds: int = Field(description="At how many points it holds.")
+    text: str = Field(description="In words.")
+    holds: int = Field(description="Number of points at which it holds.")
     reverse: int = Field(default=0, description="At how many its reverse holds.")
-    of: int = Field(description="At how many points it was judged.")
-    share: float = Field(description="`holds` of them.")
+    of: int = Field(description="At how many it was judged.")
+    share: float = Field(description="Share of points at which it holds.")
     mechanism: bool = Field(
         default=False,
         description="Whether the grid [shows one](claims.md#when-a-grid-shows-a-mechanism).",
@@ -136,29 +136,27 @@ class GridRow(_ClaimPart):
 class ClaimRow(_ClaimPart):
     """A claim and its verdict. Fields that do not apply are null."""
 
-    id: str = Field(description="As the profile has it.")
-    entries: list[str] = Field(default=[], description="Of the atlas, to which it belongs.")
+    id: str = Field(description="Its name in the profile.")
+    entries: list[str] = Field(default=[], description="Entries of the atlas to which it belongs.")
     says: str = Field(description="What is claimed, in words.")
     source: str | None = Field(default=None, description="Where it is claimed.")
     verdict: str = Field(description="`pass`, `implemented`, `fail`, `differs`, `depends`, `unsupported` or `invalid`.")
-    why: str = Field(default="", description="Why it is that.")
+    why: str = Field(default="", description="Reason for it.")
     expected: ExpectedRow = Field(description="What is expected.")
     measured: MeasuredRow | None = Field(default=None, description="What was measured.")
-    than: SampleRow | None = Field(default=None, description="Against what.")
+    than: SampleRow | None = Field(default=None, description="What it is compared with.")
     comparison: ComparisonRow | None = Field(default=None, description="The difference and the ratio of both.")
     control: ControlRow | None = Field(default=None, description="The claim on the runs of its control.")
     unknown: GridRow | None = Field(default=None, description="The claim over what its source leaves open.")
     because: str = Field(default="", description="Why it may differ from its source.")
     contradiction: str = Field(default="", description="Where its source contradicts itself.")
-    note: str = Field(default="", description="What a reader must know of it.")
+    note: str = Field(default="", description="What a reader must know.")
     chosen_after: str = Field(
         default="", description="What its range was before a result was known, and why it was changed."
     )
-    runs: list[str] = Field(default=[], description="Names of the runs that it was judged by.")
-    renewed: bool = Field(
-        default=False, description="Of published results: it was judged again by the published numbers."
-    )
-    outdated: str = Field(default="", description="Of published results: what has changed since.")
+    runs: list[str] = Field(default=[], description="Names of the runs by which it was judged.")
+    renewed: bool = Field(default=False, description="For published results: judged again by the published numbers.")
+    outdated: str = Field(default="", description="For published results: what has changed since.")
 
 
 class MostRow(_ClaimPart):
@@ -188,7 +186,7 @@ class ClaimsFile(_ClaimPart):
     profile: ProfileSource | None = Field(
         default=None, description="`file` and `sha256` of another profile whose claims these are; null of its own."
     )
-    unknown: OpenRow | None = Field(default=None, description="What the source leaves open; null where nothing is.")
+    unknown: OpenRow | None = Field(default=None, description="What the source leaves open; null if nothing.")
     claims: list[ClaimRow] = Field(description="In the order of the profile.")
 
 

@@ -20,8 +20,8 @@ from howdah.place import cache_directory, name_of, root_of
 from howdah.record.directory import write_whole
 
 PACKAGES = ("howdah", "collectors", "topologies")
-_TYPES = "howdah.hooks"  # imports nothing when it runs, and says what all layers take
-_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")  # where ast keeps the statements of a statement
+_TYPES = "howdah.hooks"  # imports nothing at run time, and has types of all layers
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")  # attributes of ast nodes that hold statements
 
 
 def closure(entries: Iterable[str], root: Path | None = None, *, deferred: bool = True) -> dict[str, Path]:
@@ -174,7 +174,7 @@ def _modules_sha256() -> str:
     """Hash of the names and contents of all modules of the project."""
     digest = hashlib.sha256()
     for package in PACKAGES:
-        top = f"{root_of(package)}/"  # a Path for each file would take longer than to read it
+        top = f"{root_of(package)}/"  # making a Path for each file takes longer than reading it
         for directory, below, files in os.walk(top + package):
             below.sort()
             for name in sorted(files):

@@ -18,13 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howdah.errors import HowdahError, RecordError
+from howdah.errors import HowdahError, RecordError, explain
 from howdah.plan.plan import Plan
 from howdah.record.digest import check
-from howdah.record.directory import RunDirectory, writing_name
+from howdah.record.directory import RunDirectory, in_its_place
 from howdah.record.metrics import MetricRow
 from howdah.record.run import RunRecord
-from howdah.record.table import DAMAGED, opened_file
+from howdah.record.table import DAMAGED, open_parquet
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -32,11 +32,11 @@ SCHEMA = pa.schema(
         ("flow", pa.int32()),
         ("group", _TEXT),
         ("metric", _TEXT),
-        ("value", pa.float64()),  # null: see why
+        ("value", pa.float64()),  # null: missing, see why
         ("unit", _TEXT),
         ("algorithm", _TEXT),
-        ("receiver", _TEXT),  # null: that of the run
-        ("why", _TEXT),  # there is no value; null where there is one
+        ("receiver", _TEXT),  # null: the run's
+        ("why", _TEXT),  # why the value is missing; null if it is not
     ]
 )
 _WORDS = tuple(column.name for column in SCHEMA if column.type == _TEXT)
@@ -80,7 +80,7 @@ class Connections:
 
     def of(self, metric: str, group: str | None = None) -> Connections:
         """The rows of one measure, and of one group if given."""
-        import pyarrow.compute as pc  # it takes half as long to load as all else that reads tables
+        import pyarrow.compute as pc  # loading it takes half as long as everything else that reads tables
 
         wanted = pc.equal(self.table["metric"].cast(pa.string()), metric)
         if group is not None:
@@ -141,14 +141,11 @@ def write_connections(directory: RunDirectory, found: Connections) -> None:
     if not len(found):
         path.unlink(missing_ok=True)
         return
-    temporary = writing_name(path)
     try:
-        with temporary.open("wb") as file:
+        with in_its_place(path) as temporary, temporary.open("wb") as file:
             pq.write_table(found.table, file, compression="zstd")
-        temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise HowdahError(f"cannot write the measures of connections: {error}", where=str(path)) from error
+        raise HowdahError(f"cannot write the measures of connections: {explain(error)}", where=str(path)) from error
 
 
 def read_connections(directory: RunDirectory, record: RunRecord | None = None, plan: Plan | None = None) -> Connections:
@@ -158,7 +155,7 @@ def read_connections(directory: RunDirectory, record: RunRecord | None = None, p
     if record is not None:
         check(directory, record, [path])
     try:
-        with opened_file(path) as file:
+        with open_parquet(path) as file:
             schema = file.schema_arrow.remove_metadata()
             if schema != SCHEMA:
                 raise RecordError("this is not a table of connections", where=str(path), hint=_HINT)

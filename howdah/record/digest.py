@@ -22,8 +22,8 @@ from howdah.record.directory import RunDirectory
 from howdah.record.run import RunRecord, read_record, write_record
 from howdah.record.verdict import read_verdict
 
-SOURCES = ("plan.json", "raw/", "share/")  # what the analysis reads; all else in a run is made from it
-MANIFEST = "manifest.sha256"  # of a signature (howdah/verify/signature.py)
+SOURCES = ("plan.json", "raw/", "share/")  # what the analysis reads; everything else in a run is made from it
+MANIFEST = "manifest.sha256"  # part of a signature (howdah/verify/signature.py)
 SSH_SIGNATURE, MINISIGN_SIGNATURE = f"{MANIFEST}.sig", f"{MANIFEST}.minisig"
 UNCOVERED = ("run.json", "report.html", MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
 
@@ -54,7 +54,7 @@ class Mismatch:
 
 
 _State = tuple[Path, int, int, int, int]
-_MOST_KNOWN = 1 << 15  # some 20 MB; a command may take in a million runs of 30 files each
+_MOST_KNOWN = 1 << 15  # about 20 MB; a command may read a million runs of 30 files each
 _known: dict[_State, str] = {}
 
 
@@ -76,12 +76,12 @@ def file_sha256(file: Path) -> str:
     return known
 
 
-def forget() -> None:
+def forget_digests() -> None:
     """Forget all computed digests."""
     _known.clear()
 
 
-def covered(directory: RunDirectory) -> list[str]:
+def covered_files(directory: RunDirectory) -> list[str]:
     """Paths of the files that have a digest: all except run.json, a report, a signature, and hidden files."""
     return [name for name, kind in _entries(directory) if kind is None and name not in UNCOVERED]
 
@@ -94,24 +94,24 @@ def _entries(directory: RunDirectory) -> list[tuple[str, str | None]]:
 
 def digests(directory: RunDirectory, keep: Callable[[str], bool] = lambda _name: True) -> dict[str, str]:
     """Digests of the files whose paths ``keep`` accepts."""
-    return {name: file_sha256(directory.path / name) for name in covered(directory) if keep(name)}
+    return {name: file_sha256(directory.path / name) for name in covered_files(directory) if keep(name)}
 
 
 def seal(directory: RunDirectory, record: RunRecord, keep: Callable[[str], bool] = lambda _name: True) -> None:
     """Write ``record`` as run.json with the current digests of all other files that ``keep`` accepts; files that are
     about to be removed are left out that way."""
-    write_record(directory, record.but(digests=digests(directory, keep)))
+    write_record(directory, record.replaced(digests=digests(directory, keep)))
 
 
 def is_source(name: str) -> bool:
     return name.startswith(SOURCES)
 
 
-def only(record: RunRecord, keep: Callable[[str], bool]) -> RunRecord:
+def limited_to(record: RunRecord, keep: Callable[[str], bool]) -> RunRecord:
     """The record with the digests of only the files that ``keep`` accepts."""
     if record.digests is None:
         return record
-    return record.but(digests={name: digest for name, digest in record.digests.items() if keep(name)})
+    return record.replaced(digests={name: digest for name, digest in record.digests.items() if keep(name)})
 
 
 def mismatches(
@@ -163,10 +163,10 @@ def check(directory: RunDirectory, record: RunRecord, files: Iterable[Path]) -> 
         else:
             what = None if _has_digest(file, known[name]) else CHANGED
         if what is not None:
-            raise refusal(directory, Mismatch(name, what))
+            raise mismatch_error(directory, Mismatch(name, what))
 
 
-def refusal(directory: RunDirectory, mismatch: Mismatch) -> MismatchError:
+def mismatch_error(directory: RunDirectory, mismatch: Mismatch) -> MismatchError:
     """The error for a mismatch, with what to do about it."""
     if is_source(mismatch.file):
         remedy = "'howdah run --again' makes the run again."
@@ -198,12 +198,12 @@ def has_data(directory: RunDirectory) -> bool:
     return not read_record(directory).data_removed
 
 
-def may_go(record: RunRecord, verdict: str) -> bool:
+def may_remove_data(record: RunRecord, verdict: str) -> bool:
     """Whether a run's data may be removed. Those of a failed or invalid run are kept, because they show why."""
     return record.status == "finished" and verdict != "invalid"
 
 
-def stays(name: str) -> bool:
+def outlives_data(name: str) -> bool:
     """Whether a file, by its path in the run, is kept when the data are removed."""
     return not name.startswith(_DATA)
 
@@ -216,9 +216,9 @@ def remove_data(directory: RunDirectory) -> bool:
     """
     record = read_record(directory)
     verdict = read_verdict(directory).verdict if directory.verdict.exists() else "invalid"
-    if not may_go(record, verdict):
+    if not may_remove_data(record, verdict):
         return False
-    write_record(directory, only(record, stays).but(data_removed=True))
+    write_record(directory, limited_to(record, outlives_data).replaced(data_removed=True))
     for folder in (directory.raw, directory.tables, directory.share):
         shutil.rmtree(folder, ignore_errors=True)
     return True

@@ -4,7 +4,6 @@ system, which shows changes without reading them."""
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import math
@@ -13,6 +12,7 @@ import re
 import shutil
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from howdah.foreign import is_too_dense, read_foreign
 from howdah.scratch import remove_if_abandoned
 
 PARTIAL = ".partial-"
-WRITING = ".writing-"  # a file that is being written, beside its place
+WRITING = ".writing-"  # prefix of a file that is being written, in the directory of its final path
+_OWN_NAME_BYTES = 200
 _OWNER = re.compile(r"-(\d+)$")
 _PARTIAL_NAME = re.compile(rf"{re.escape(PARTIAL)}(.+)-\d+")
 
@@ -95,27 +96,53 @@ class RunDirectory:
 
 def writing_name(path: Path) -> Path:
     """The temporary path of a file that is being written; ``sweep_writing`` finds it if the command is killed."""
-    return path.with_name(f"{WRITING}{path.name}-{os.getpid()}")
+    return beside(path, WRITING)
 
 
-def write_whole(path: Path, content: str | bytes | Iterator[str]) -> None:
-    """Write a file so that a reader sees either the old or the complete new one; leave nothing behind on failure.
+def beside(path: Path, mark: str) -> Path:
+    """The name of what becomes ``path``, with this process in it; cut, because a name has at most 255 bytes."""
+    return path.with_name(f"{mark}{os.fsdecode(os.fsencode(path.name)[:_OWN_NAME_BYTES])}-{os.getpid()}")
 
-    The parts of an iterator are written one at a time, to save memory.
+
+def of_place(error: OSError, temporary: Path, path: Path) -> OSError:
+    """The error about ``path``, which the user gave, where it is about what becomes it, or about no file."""
+    name = error.filename
+    if error.errno and (name is None or str(name).startswith(str(temporary))):
+        return OSError(error.errno, error.strerror or os.strerror(error.errno), str(path))
+    return error
+
+
+@contextmanager
+def in_its_place(path: Path) -> Iterator[Path]:
+    """A file beside ``path`` to write to, which takes its place at the end, or goes after an error.
+
+    A reader sees either the old file or the whole new one. An OSError names ``path``, which the user gave.
     """
     temporary = writing_name(path)
     try:
-        with temporary.open("wb") as file:
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(file, fcntl.LOCK_EX)  # shows that it is being written (remove_left)
-            parts = [content] if isinstance(content, str | bytes) else content
-            file.writelines(part.encode() if isinstance(part, str) else part for part in parts)
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)  # shows that it is being written (remove_left)
+            yield temporary
+        finally:
+            os.close(descriptor)
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise of_place(error, temporary, path) from error
         raise
+
+
+def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
+    """Write a file as ``in_its_place`` does, and to the disk. The parts of an iterable are not in memory together."""
+    with in_its_place(path) as temporary, temporary.open("wb") as file:
+        parts = [content] if isinstance(content, str | bytes) else content
+        file.writelines(part.encode() if isinstance(part, str) else part for part in parts)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -146,7 +173,7 @@ def remove_whole(path: Path) -> None:
     if path != doomed and not path.name.startswith(PARTIAL):
         shutil.rmtree(doomed, ignore_errors=True)
         path = path.rename(doomed)
-    # A kill from here on leaves an experiment without an index, and runs that are not finished.
+    # If the command is killed from here on, it leaves an experiment without an index, and unfinished runs.
     for pattern in ("experiment.json", "run.json", "*/run.json"):
         for mark in path.glob(pattern):
             mark.unlink(missing_ok=True)
@@ -195,7 +222,7 @@ def _finite(text: str) -> float:
 
 _STATE = struct.Struct("<" + "Qqqq" * 4)
 _NOTHING = (0, 0, 0, 0)
-# A file system tells times in steps, of two seconds at worst: what is written twice within one looks the same.
+# Coarsest resolution of file times, 2 s: two writes within it look the same.
 STEP_NS = 2_000_000_000
 
 

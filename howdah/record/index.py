@@ -33,17 +33,17 @@ class IndexedRun(FilePart):
 
     run: Annotated[str, AfterValidator(_plain_name)] = Field(description="The name of its directory.")
     axes: dict[str, Scalar] = Field(default={}, description="The value of each swept field.")
-    algorithm: str = Field(default="", description="That of plan.json.")
+    algorithm: str = Field(default="", description="As in plan.json.")
     repetition: int = Field(default=0, description="Counts from 0.")
-    status: str = Field(default="unknown", description="That of run.json; `pending` before there is one.")
-    verdict: str | None = Field(default=None, description="That of verdict.json; null before there is one.")
+    status: str = Field(default="unknown", description="As in run.json; `pending` before it exists.")
+    verdict: str | None = Field(default=None, description="As in verdict.json; null before it exists.")
 
 
 class ProfileSource(FilePart):
     """The profile of an experiment."""
 
-    file: str = Field(default="", description="As it was named: `profiles/quick.yaml` of a shipped one.")
-    sha256: str = Field(default="", description="Of the text that was read, with overrides applied.")
+    file: str = Field(default="", description="Its name as given; `profiles/quick.yaml` for a shipped one.")
+    sha256: str = Field(default="", description="Digest of the text that was read, with overrides.")
 
 
 class ExperimentIndex(FilePart):
@@ -99,7 +99,7 @@ def _lines(about: ExperimentIndex, cells: Iterable[IndexedRun]) -> Iterator[str]
 
 
 DRAWN_NAME = "drawn.json"
-_MOST = 200  # the latest
+_MOST = 200  # latest commands that are kept
 _LONGEST = 4096
 _MOST_BYTES = 1 << 20
 _BEGINNINGS = [["howdah", verb, "--runs", "."] for verb in ("figure", "table")]

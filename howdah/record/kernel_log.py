@@ -16,9 +16,9 @@ from howdah.foreign import open_foreign, read_foreign
 from howdah.linux.kernelmessage import is_alarm
 
 SOURCE = "kernel_log"  # in tables/ingest.json
-OWN_PREFIX = "howdah_own_"  # in the kernel, of a profile's own module: its file's name may be a built-in one's
+OWN_PREFIX = "howdah_own_"  # of a profile's own module in the kernel, where its file's name may be built in
 MOST_FRAMES = 6
-_BLOCK_LINES = 60  # of registers and trace, below the line that gives the alarm
+_BLOCK_LINES = 60  # lines of registers and trace after the alarm's first line
 _END = "---[ end trace"
 _INSTRUCTION = "RIP: "
 # A frame names a function, its offset and size, and the module in brackets: mine_ca+0x1f/0x40 [tcp_mine].
@@ -27,7 +27,7 @@ _REPORTERS = re.compile(
     r"(?:dump_stack\w*|show_stack|show_trace\w*|panic|v?panic|__warn|warn_slowpath_\w+|report_bug|segv\w*|relay_signal"
     r"|die|oops_\w+|bust_spinlocks)(?:\.\w+)*"
 )
-_BUILT_IN = re.compile(r"/\S*/\.partial-[^/\s]+/")  # where the cache built it
+_BUILT_IN = re.compile(r"/\S*/\.partial-[^/\s]+/")  # a path in the cache's build directory
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def checked(kind: type[Kind], value: Any, path: Path) -> Kind:
     """Validate a value. Raise RecordError, which names the place of what is wrong."""
     reads = adapter(cast("Any", kind))
     try:
-        # Of a dataclass it checks types strictly where it is told so, and only values of JSON.
+        # For a dataclass, types are only checked strictly if requested, and only for JSON values.
         found: Kind = (
             reads.validate_json(json.dumps(value), strict=True)
             if dataclasses.is_dataclass(kind)

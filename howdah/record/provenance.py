@@ -23,10 +23,14 @@ from howdah.registered import Registered, registered
 
 _REVISION = "# branch.oid "
 _ASK_EVERY_S = 1.0
-_asked: tuple[float, str | None, bool | None] = (-_ASK_EVERY_S, None, None)  # when, and what was said
-DISCIPLINES = modules_of("howdah.linux.netlink.discipline")  # found by name, in guests, too
+_git_answer: tuple[float, str | None, bool | None] = (
+    -_ASK_EVERY_S,
+    None,
+    None,
+)  # when git ran, and the revision and state that it gave
+DISCIPLINES = modules_of("howdah.linux.netlink.discipline")  # found by name, also in guests
 ANALYSIS = ("howdah.work.analysis", *modules_of("howdah.ingest"), *DISCIPLINES)  # all but the first are found by name
-RESULTS = ("measures", "checks")  # what packages add to the results of every run
+RESULTS = ("measures", "checks")  # kinds of parts by which packages add to results
 ANALYSIS_DATA = (TABLE,)  # files that the analysis reads beside its modules
 
 
@@ -64,7 +68,7 @@ def analysis_sha256() -> str:
 
 def _git(*arguments: str) -> str | None:
     if CHECKOUT is None:
-        return None  # site-packages may lie in a repository of somebody else's
+        return None  # site-packages may be inside somebody else's repository
     try:
         answer = subprocess.run(["git", "-C", str(CHECKOUT), *arguments], capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -77,10 +81,10 @@ def software() -> Software:
 
     Git runs at most once a second, because it looks at two thousand files.
     """
-    global _asked
-    if time.monotonic() - _asked[0] >= _ASK_EVERY_S:
-        _asked = (time.monotonic(), *_checkout())
-    _, revision, modified = _asked
+    global _git_answer
+    if time.monotonic() - _git_answer[0] >= _ASK_EVERY_S:
+        _git_answer = (time.monotonic(), *_checkout())
+    _, revision, modified = _git_answer
     return Software(version=__version__, revision=revision, modified=modified)
 
 

@@ -31,15 +31,15 @@ from howdah.record.model import checked
 
 ZSTD, XZ = ".zst", ".xz"
 SUFFIXES = (ZSTD, XZ)
-LEAST_BYTES = 256 * 1024  # a smaller file stays as it is: most are JSON, which people read
-LEAST_RECORDS_BYTES = 1 << 20  # of a file for which records are looked for
-# Both are the fastest: on traces of ACKs further levels take twice the time and more for 5 %.
+LEAST_BYTES = 256 * 1024  # smaller files stay uncompressed: most are JSON, which people read
+LEAST_RECORDS_BYTES = 1 << 20  # least size of a file for which the length of records is determined
+# The fastest levels: on traces of ACKs, higher ones take at least twice as long for 5 %.
 _ZSTD_LEVEL, _XZ_PRESET = 1, 0
-_WORTH = 0.9  # what does not shrink below this share of its size stays as it is
+_WORTH = 0.9  # a file that does not shrink below this share of its size stays uncompressed
 _CHUNK_BYTES = 1 << 20
-_HEADER_BYTES = 18  # of a zstd frame, at most
-_STRIDES = range(16, 257, 4)  # lengths of a record that are tried; xz subtracts bytes at most 256 apart
-_ALIKE = 0.8  # of the bytes of two neighbouring records
+_HEADER_BYTES = 18  # largest header of a zstd frame
+_STRIDES = range(16, 257, 4)  # record lengths to try; xz's delta filter reaches 256 bytes
+_ALIKE = 0.8  # least share of equal bytes in two neighbouring records
 _TOO_LARGE = "its content is larger than what a guest writes becomes"
 _DAMAGE = (zstandard.ZstdError, lzma.LZMAError, EOFError)
 
@@ -71,7 +71,7 @@ def content_name(path: Path) -> Path:
 
 def open_raw(path: Path) -> BinaryIO:
     """Open the content as a stream. It raises OSError if the file is damaged or cut off, and RecordError if it is
-    not a file to open (``open_foreign``)."""
+    not a regular file (``open_foreign``)."""
     file = stored(path)
     if file == path:
         return open_foreign(file)

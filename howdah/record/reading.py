@@ -22,7 +22,7 @@ from howdah.record.references import check_references
 from howdah.record.run import RunRecord
 from howdah.record.verdict import Verdict
 
-_LEFT_OUT: Any = None  # a field that may be missing; where it is there, it is of its type
+_LEFT_OUT: Any = None  # default of a field that may be missing; if present, it must have its type
 _Span = Annotated[list[int], Field(min_length=2, max_length=2)]
 _Step = Annotated[list[float], Field(min_length=2, max_length=2)]
 
@@ -62,7 +62,7 @@ def prepare(*further: type) -> None:
     """Build the validators of a run's files, and of ``further`` types, so that forked processes have them."""
     for kind in (Plan, _OpenPlan, RunRecord, Metrics, Verdict, *further):
         made = adapter(kind)
-        if hasattr(made, "rebuild"):  # from pydantic 2.10 on what checks a model is made when it is first used
+        if hasattr(made, "rebuild"):  # since pydantic 2.10, validators are built at first use
             made.rebuild()
 
 
@@ -75,7 +75,7 @@ def read_plan_file(path: Path) -> Plan:
         content = read_foreign(path)
         today = of_today(value)
         text = content if today is value else json.dumps(today)
-        adapter(Plan).validate_json(text, strict=True)  # names the place of what is wrong
+        adapter(Plan).validate_json(text, strict=True)  # its errors name the place of what is wrong
         plan = Plan.from_json(content.decode())
         adapter(_OpenPlan).validate_python(today)
         check_steps(plan)

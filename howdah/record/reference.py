@@ -12,7 +12,7 @@ from howdah.record import agent, calibration, claims, run
 from howdah.record.index import ExperimentIndex, IndexedRun, ProfileSource
 
 PAGE = PROJECT / "docs" / "data-format.md"
-# What a table is of, and its model; a section of the page for each file.
+# Heading and model of each table, by the file, which has a section of the page.
 _SECTIONS: dict[str, tuple[tuple[str, type], ...]] = {
     "claims.json": (
         (
@@ -91,8 +91,8 @@ _SECTIONS: dict[str, tuple[tuple[str, type], ...]] = {
 }
 
 
-_VERSION = "format"  # of every file, which the page says once
-_SHORT = 520  # the most characters of a record that is told in one row
+_VERSION = "format"  # a field of every file, which the page describes once
+_SHORT = 520  # most characters of a record that is described in one row
 _HEADER = "\n| field | what it is |\n|---|---|\n"
 
 

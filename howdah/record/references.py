@@ -38,8 +38,6 @@ def check_references(plan: Plan) -> None:
         _check_places(plan)
     _check_kinds(plan)
     _check_flows(plan)
-    for algorithm, module in plan.own_algorithms.items():
-        _require(module, plan.modules, f"own_algorithms.{algorithm}", "module")
 
 
 def _require(name: str, known: Iterable[str], what: str, kind: str) -> None:

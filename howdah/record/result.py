@@ -23,10 +23,10 @@ from howdah.record.model import Scalar
 from howdah.record.reading import read_plan_file
 from howdah.record.run import RunRecord, TreeOrigin, read_record
 from howdah.record.schema import TABLES
-from howdah.record.table import check_columns, opened, whole
+from howdah.record.table import check_columns, open_table, read_columns
 from howdah.record.verdict import Check, Verdict, read_verdict
 
-# Axes that have a label of their own; the others name the sweep point.
+# Axes that have their own label; the others name the sweep point.
 _OWN_LABEL = {"algorithm", "algorithms", "flows.algorithm", "repetition", "repetitions"}
 
 
@@ -112,9 +112,9 @@ class Run:
         file = self.directory.table(name)
         check(self.directory, self.provenance, [file])
         try:
-            with opened(file, name) as parquet:
+            with open_table(file, name) as parquet:
                 check_columns(parquet.schema_arrow, name, file)
-                table = whole(parquet, TABLES[name].names)
+                table = read_columns(parquet, TABLES[name].names)
         except FileNotFoundError:
             return None
         return table if table.num_rows else None
@@ -273,7 +273,7 @@ def without_controls(experiments: list[Experiment]) -> list[Experiment]:
 _SHARED = {"kernel", "modules", "confinement", "stacks", "howdah", "host", "algorithms", "extensions"}
 _parts: dict[str, Any] = {}
 _WORDS = ("metric", "value", "unit", "group", "role", "algorithm", "receiver", "why")
-_KEPT = ("tables/", "connections.parquet")  # what is read when somebody asks for it
+_KEPT = ("tables/", "connections.parquet")  # files that are read on demand
 
 
 def brief(run: Run) -> Run:
@@ -294,7 +294,7 @@ def brief(run: Run) -> Run:
         metrics=[replace(row, **{name: _once(getattr(row, name)) for name in _WORDS}) for row in run.metrics],
         cross_checks=[],
         verdict=verdict,
-        provenance=record.but(**kept),
+        provenance=record.replaced(**kept),
     )
 
 

@@ -34,20 +34,20 @@ class EngineOrigin(_RunPart):
 
     name: str | None = _told("Its name.")
     guest_wall_s: Number | None = _told("How long the guest ran on the host's clock.")
-    guest_memory_peak_bytes: int | None = _told("The most memory that the guest's process had.")
-    wall_s: Number | None = _told("Of an engine without a guest, how long the run took.")
+    guest_memory_peak_bytes: int | None = _told("Most memory of the guest's process.")
+    wall_s: Number | None = _told("How long the run took, without a guest.")
     tools: str | None = _told("What the launcher was built from.")
-    parts: dict[str, Any] | None = _told("Of a run in several kernels, of each `kernel`, `modules` and `guest_wall_s`.")
-    qemu: str | None = _told("Of a virtual machine, QEMU's version.")
+    parts: dict[str, Any] | None = _told("`kernel`, `modules` and `guest_wall_s` of each of several kernels.")
+    qemu: str | None = _told("QEMU's version, for a virtual machine.")
     accelerator: str | None = _told("What ran the machine: `kvm` or `tcg`.")
     why_not_kvm: str | None = _told("Why it was not KVM.")
     processor: str | None = _told("How fast its processor was.")
     command: list[str] | None = _told("QEMU's command.")
-    model: str | None = _told("Of a simulator, its model.")
-    machine_set: str | None = _told("The set, of several machines.")
+    model: str | None = _told("The model, for a simulator.")
+    machine_set: str | None = _told("The set of machines, if several.")
     dilation: Number | None = _told("How much slower their clocks were.")
     machines: dict[str, Any] | None = _told(
-        "Of each `role`, `hosts`, `kernel_release`, `kernel_version`, `accelerator`, `clock` and `modules`."
+        "Each one's `role`, `hosts`, `kernel_release`, `kernel_version`, `accelerator`, `clock` and `modules`."
     )
 
 
@@ -55,19 +55,19 @@ class KernelOrigin(_RunPart):
     """The kernel."""
 
     release: str | None = _told("`uname -r`.")
-    image_sha256: str | None = _told("Of its image; null where it was not built here.")
-    config_sha256: str | None = _told("Of its configuration.")
+    image_sha256: str | None = _told("Digest of its image; null if it was not built here.")
+    config_sha256: str | None = _told("Digest of its configuration.")
     source: str | None = _told("Where it came from.")
     compiler: str | None = _told("What compiled it.")
     options_not_taken: list[str] | None = _told("Options that its source does not have.")
-    package: str | None = _told("Of a distribution's kernel, its package.")
-    version: str | None = _told("The version of that.")
+    package: str | None = _told("The package of a distribution's kernel.")
+    version: str | None = _told("Version of the package.")
 
 
 class TreeOrigin(_RunPart):
     """The guest's files."""
 
-    sha256: str | None = _told("Of all of them.")
+    sha256: str | None = _told("Digest of all files.")
     packages: dict[str, str] | None = _told("Their packages with versions.")
 
 
@@ -90,7 +90,7 @@ class Confinement(_RunPart):
 class StackOrigin(_RunPart):
     """A TCP implementation other than the kernel's."""
 
-    identity: str | None = _told("Of all that it is made of.")
+    identity: str | None = _told("Digest of all that it is made of.")
     source: str | None = _told("Where it came from.")
     tools: dict[str, str] | None = _told("Versions of the programs that built it.")
 
@@ -99,8 +99,8 @@ class Software(_RunPart):
     """howdah itself."""
 
     version: str | None = _told("Its version.")
-    revision: str | None = _told("Git's; null outside of a checkout.")
-    modified: bool | None = _told("Whether the checkout differs from the revision; null where that is not known.")
+    revision: str | None = _told("The git revision; null outside of a checkout.")
+    modified: bool | None = _told("Whether the checkout differs from the revision; null if unknown.")
 
 
 class HostMachine(_RunPart):
@@ -116,8 +116,8 @@ class StageTime(_RunPart):
     """The time that a stage took."""
 
     stage: str = Field(description="`engine`, `ingest`, `measure`, `judge`, `compress`.")
-    wall_s: Number = Field(default=0.0, description="Seconds on the wall.")
-    core_s: Number | None = _told("Seconds of a processor, of the guest and all processes of the run.")
+    wall_s: Number = Field(default=0.0, description="Wall seconds.")
+    core_s: Number | None = _told("Processor seconds of the guest and all processes of the run.")
 
 
 class AddedPart(_RunPart):
@@ -133,11 +133,11 @@ class EngineReport(FilePart):
     """An engine's report on a run."""
 
     engine: EngineOrigin = Field(default=EngineOrigin(), description="The engine.")
-    kernel: KernelOrigin = Field(default=KernelOrigin(), description="The kernel; of several, that of the sender.")
-    guest_tree: TreeOrigin | None = _told("The guest's files; null where there is no guest.")
+    kernel: KernelOrigin = Field(default=KernelOrigin(), description="The kernel; the sender's, if several.")
+    guest_tree: TreeOrigin | None = _told("The guest's files; null without a guest.")
     modules: dict[str, ModuleOrigin] = Field(default={}, description="Each module by its name.")
-    confinement: Confinement | None = _told("What a user-mode kernel was kept from.")
-    stacks: dict[str, StackOrigin] | None = _told("Each TCP that is not the kernel's, by its name.")
+    confinement: Confinement | None = _told("What a user-mode kernel could not access.")
+    stacks: dict[str, StackOrigin] | None = _told("Each TCP other than the kernel's, by its name.")
 
 
 class RunRecord(EngineReport):
@@ -146,7 +146,7 @@ class RunRecord(EngineReport):
     format: Literal[1] = Field(default=RUN_FORMAT, description="The version of this record.")
     status: Status = Field(description="`running`, `finished` or `failed`.")
     key: str | None = _told("The run's [key](architecture.md#keys-and-resumption).")
-    plan_sha256: str | None = _told("Of plan.json.")
+    plan_sha256: str | None = _told("Digest of plan.json.")
     sender: Any = _told(
         "As in plan.json, the profile's sender of another time: `name`, and of each field of `settings` `value`, "
         "`instead_of` (where the profile overrides it), `what` and `source`."
@@ -159,7 +159,7 @@ class RunRecord(EngineReport):
     host: HostMachine = Field(default=HostMachine(), description="Where the command ran.")
     started: str | None = _told("When the run began.")
     stages: list[StageTime] = Field(default=[], description="What each stage took.")
-    error: str | None = _told("Why it failed.")
+    error: str | None = _told("Why the run failed.")
     parameter_places: dict[str, str] = Field(
         default={},
         description="`module.parameter`: `file:line`, relative to where the command was given, or the file's name.",
@@ -199,7 +199,7 @@ class RunRecord(EngineReport):
         for name in report.model_fields_set:
             setattr(self, name, getattr(report, name))
 
-    def but(self, **changes: Any) -> RunRecord:
+    def replaced(self, **changes: Any) -> RunRecord:
         """A copy with these changes."""
         return self.model_copy(update=changes)
 

@@ -18,7 +18,7 @@ from howdah.plan.plan import Flow, Plan
 from howdah.record.delivery import Proof, arrived_bytes, carried_bytes, delivered_bytes
 from howdah.record.result import Run
 
-MANY_FLOWS = 2_000  # of more, nobody asks for the curves of each
+MANY_FLOWS = 2_000  # with more flows, not every flow has its curves
 _OF_A_GROUP = 3
 
 
@@ -37,8 +37,8 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 STEPS_MS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
-_UNLIMITED = 2.0**63 - 1024  # ~0UL as the tables hold it, less what a float cannot tell from it
-_SAMPLES_WANTED = 3200  # of one series; a screen shows fewer, and a range query may return 11 000
+_UNLIMITED = 2.0**63 - 1024  # ~0UL as the tables hold it, less the resolution of a float
+_SAMPLES_WANTED = 3200  # most samples of a series; a screen shows fewer, and a range query may return 11 000
 
 Parts = list[tuple[tuple[str, ...], pa.Table]]
 
@@ -111,7 +111,7 @@ def _coarsest(step: int, interval_ns: int) -> int:
     return max(step, next((each for each in STEPS_MS if each * 1_000_000 >= interval_ns), STEPS_MS[-1]))
 
 
-_OF_FLOWS = {"tcp_probe": ["flow"], "tcp_info": ["flow", "end"]}  # keys of a series
+_OF_FLOWS = {"tcp_probe": ["flow"], "tcp_info": ["flow", "end"]}  # columns that identify a series
 
 
 def sample_run(run: Run) -> Iterator[Series]:
@@ -168,7 +168,7 @@ def _groups(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[str, ...],
     """Yield the parts of a table with equal keys, each in order of time, without rows that lack a key."""
     columns = [_coded(table.column(key)) for key in keys]
     known = np.all([codes >= 0 for codes, _ in columns], axis=0)
-    number = np.zeros(len(table), dtype=np.int64)  # of each row's part, in the order of the keys
+    number = np.zeros(len(table), dtype=np.int64)  # of the part of each row, in the order of the keys
     for codes, texts in columns:
         number = number * len(texts) + codes
     order = np.lexsort((_times(table), number))
@@ -200,7 +200,7 @@ def _of_shown(table: pa.Table | None, plan: Plan) -> pa.Table | None:
     """The rows of all flows or, if there are very many, of the flows shown one by one."""
     if table is None or len(plan.flows) <= MANY_FLOWS:
         return table
-    import pyarrow.compute as pc  # it takes half as long to load as all else that reads tables
+    import pyarrow.compute as pc  # loading it takes half as long as everything else that reads tables
 
     ids = pa.array([flow.id for flow in shown_flows(plan)], table.column("flow").type)
     return table.filter(pc.is_in(table.column("flow"), ids))
@@ -291,7 +291,7 @@ def _tcp_info(infos: Parts, plan: Plan, step: int, probed: set[int]) -> Iterator
             continue
         grid, at = held
         alone = end == "sender" and int(flow) not in probed
-        # Those of its own first, as where tcp_probe was on.
+        # Series that only tcp_info has come first, as with tcp_probe on.
         sender = [each for each in sorted(SENDER, key=lambda each: each.traced) if alone or not each.traced]
         wanted = RECEIVER if end == "receiver" else sender
         yield from _columns(wanted, {"flow": flow, "role": end}, grid, part, at)

@@ -17,9 +17,9 @@ from howdah.registered import registered
 # 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in; 5: bbr_ in tcp_info,
 # 64 bits for cwnd_packets and srtt_us; 6: 32 bits for flow
 SCHEMA_VERSION = 7
-# A column holds every value of the kernel's field: one of 32 bits without sign has 64. Of a field of 64 bits without
-# sign the values above 2^63 - 1, such as the pacing rate of a socket that does not pace, are all that largest number.
-# There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
+# A column can hold every value of the kernel's field, so a u32 has 64 bits. Values of a u64 above 2^63 - 1, such as the
+# pacing rate of a socket that does not pace, become 2^63 - 1.
+# Tables that describe the machine, so that two runs of one plan differ, and that exist only on request:
 MACHINE_TABLES = ("cpu", "cpu_sample")
 
 INFINITE_SSTHRESH = 0x7FFFFFFF  # packets: TCP_INFINITE_SSTHRESH, which is null in a table
@@ -94,12 +94,12 @@ TCP_INFO = pa.schema(
         ("rcv_space_bytes", pa.int64()),
         ("rcv_ooopack_packets", pa.int64()),
         ("reordering_packets", pa.int64()),
-        # What the congestion control tells of itself, where that is struct tcp_bbr_info; a gain of 256 is 1.
+        # The state of the congestion control, if it reports struct tcp_bbr_info; a gain of 256 is 1.
         ("bbr_bandwidth_bytes_per_second", pa.int64()),
         ("bbr_min_rtt_us", pa.int64()),
         ("bbr_pacing_gain_256ths", pa.int64()),
         ("bbr_cwnd_gain_256ths", pa.int64()),
-        ("bbr_version", pa.int64()),  # null of version 1, whose struct has no such field
+        ("bbr_version", pa.int64()),  # null for version 1, whose struct lacks the field
     ]
 )
 
@@ -121,17 +121,17 @@ QDISC = pa.schema(
     ]
 )
 
-# Of a discipline with a queue of low latency beside a classic one. Counts are from when it was made.
+# A discipline with a low-latency queue and a classic one. Counts start when it was made.
 TWO_QUEUES = pa.schema(
     [
         ("node", TEXT),
         ("interface", TEXT),
         ("handle", TEXT),
         ("time_ns", pa.int64()),
-        ("probability", pa.float64()),  # the controller's: classic packets meet its square
-        ("classic_delay_us", pa.int64()),  # since the first packet of the queue came; 0: it is empty
+        ("probability", pa.float64()),  # the controller's; classic packets are dropped or marked with its square
+        ("classic_delay_us", pa.int64()),  # age of the first packet in the queue; 0: it is empty
         ("low_latency_delay_us", pa.int64()),
-        ("classic_packets", pa.int64()),  # that came
+        ("classic_packets", pa.int64()),  # arrived
         ("low_latency_packets", pa.int64()),
         ("marks_packets", pa.int64()),
         ("step_marks_packets", pa.int64()),  # of these, by the step
@@ -148,7 +148,7 @@ COUNTER = pa.schema(
     ]
 )
 
-# Of captures at the ends of flows; rows of one end are in the order in which its interface saw them.
+# Captures at the ends of flows; rows of one end are in the order of its interface.
 SEGMENT = pa.schema(
     [
         ("flow", pa.int32()),
@@ -159,16 +159,16 @@ SEGMENT = pa.schema(
         ("sequence_bytes", pa.int64()),  # of its first byte, relative to the first byte of data, unwrapped
         ("payload_bytes", pa.int32()),
         ("ack_bytes", pa.int64()),  # relative to the first byte of data of the other end; null without the flag
-        ("window_bytes", pa.int64()),  # scaled, but of a SYN; null where the handshake was not captured
+        ("window_bytes", pa.int64()),  # scaled, except in a SYN; null if the handshake was not captured
         ("sack_blocks", pa.int16()),
-        ("mss_bytes", pa.int32()),  # of the option; null without it, as in all but SYNs
-        ("window_scale_bits", pa.int16()),  # of the option; null without it
+        ("mss_bytes", pa.int32()),  # the option's value; null without it, as in all but SYNs
+        ("window_scale_bits", pa.int16()),  # the option's value; null without it
         ("sack_permitted", pa.bool_()),
         ("time_stamps", pa.bool_()),
     ]
 )
 
-# Of the option SACK in these, in the order of the option. Edges are bytes of data of the end that did not send it.
+# SACK blocks of these segments, in the order of the option. Edges are bytes of the data of the other end.
 SACK_BLOCK = pa.schema(
     [
         ("flow", pa.int32()),
@@ -176,7 +176,7 @@ SACK_BLOCK = pa.schema(
         ("sent_by", TEXT),
         ("time_ns", pa.int64()),
         ("left_edge_bytes", pa.int64()),  # of the first byte of the block, relative to the first byte of data
-        ("right_edge_bytes", pa.int64()),  # of the byte behind it
+        ("right_edge_bytes", pa.int64()),  # of the byte after the block
     ]
 )
 
@@ -200,12 +200,12 @@ FLOW = pa.schema(
 CPU = pa.schema(
     [
         ("time_ns", pa.int64()),  # virtual time at which the interval begins
-        ("duration_ns", pa.int64()),  # of the interval, virtual
+        ("duration_ns", pa.int64()),  # virtual length of the interval
         (
             "domain",
             TEXT,
         ),  # "kernel" (the image), "module", "library" (the kernel's process, outside its image), "user", "idle"
-        ("symbol", TEXT),  # function whose code it was
+        ("symbol", TEXT),  # function that ran
         ("inlined", TEXT),  # functions inlined there, innermost first, joined by "<"; empty: none, or not known
         ("cpu_ns", pa.int64()),  # processor time of the machine
     ]
@@ -216,15 +216,15 @@ _OWN: dict[str, pa.Schema] = {
     "slow_start": SLOW_START,
     "tcp_info": TCP_INFO,
     "qdisc": QDISC,
-    "two_queues": TWO_QUEUES,  # only where a queue of the plan has two
+    "two_queues": TWO_QUEUES,  # only if a queue of the plan has two
     "counter": COUNTER,
     "flow": FLOW,
-    "segment": SEGMENT,  # only where packets were captured
+    "segment": SEGMENT,  # only if packets were captured
     "sack_block": SACK_BLOCK,
     "cpu": CPU,
-    "cpu_sample": CPU,  # of the second source, where there are two
+    "cpu_sample": CPU,  # of the second source, if there are two
 }
-_HERE = {"tcp_info", "qdisc", "counters"}  # collectors whose tables are above: measures and judge are built on them
+_HERE = {"tcp_info", "qdisc", "counters"}  # collectors whose tables are above, because measures and judge need them
 
 
 class _Tables(Mapping[str, pa.Schema]):
@@ -282,7 +282,7 @@ class Reason:
         """A threshold of the table in ``threshold_unit``; None if unknown, or if the reason has none."""
         if self.threshold_unit is None or value is None:
             return None
-        # A count or a window that stands beside a rate is no rate.
+        # A threshold in another unit, as a window beside a rate, is not scaled by the factor.
         return _plain(value * (self.factor if self.threshold_unit == self.unit else 1.0))
 
 
@@ -330,7 +330,7 @@ REASONS = tuple(each.name for each in _REASONS)
 _EVENT_BY_NAME = {each.name: each for each in _EVENTS}
 _REASON_BY_NAME = {each.name: each for each in _REASONS}
 
-# Reasons that the core tells for any algorithm: the network answered, no detector did.
+# Reasons that the core reports for any algorithm: signals of the network, not of a detector.
 CONGESTION = ("loss", "rto", "congestion-signal")
 
 

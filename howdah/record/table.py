@@ -16,25 +16,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howdah.errors import HowdahError, RecordError
+from howdah.errors import HowdahError, RecordError, explain, remedy
 from howdah.foreign import open_foreign
 from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory, writing_name
+from howdah.record.directory import RunDirectory, in_its_place
 from howdah.record.model import Scalar
 from howdah.record.schema import MACHINE_TABLES, SCHEMA_VERSION, TABLES
 
-# Chosen for speed. Behind the delta encoding, level 3 is 2 % smaller; level 9 is 9 % smaller and takes 2.5 times as
-# long.
+# Chosen for speed. After delta encoding, level 3 is 2 % smaller, and level 9 is 9 % smaller in 2.5 times the time.
 _COMPRESSION_LEVEL = 1
-# What code that trusts a file of a run raises when it is damaged: it trips over whatever it meets there.
+# Exceptions of code that trusts a file of a run which is damaged.
 TRIPPED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
-# And pyarrow's parser, at names that are not UTF-8, integers of 128 bits, offsets behind the end.
-# FileNotFoundError, an OSError, is told apart where it matters.
+# And those of pyarrow's parser, for names that are not UTF-8, 128-bit integers, or offsets beyond the end.
+# FileNotFoundError, an OSError, is handled separately where it matters.
 DAMAGED = (*TRIPPED, OSError, RuntimeError, EOFError)
 _HINT = "make the tables again from raw/ (howdah report --reanalyse RUN)"
-# Each row has a time of its own, so that one takes a byte or more; a table of few is small in any case.
+# Most rows that a damaged or hostile file may claim. Rows have different times, so a row takes about a byte or more.
 _LEAST_ROWS, _MOST_ROWS_A_BYTE = 1 << 20, 4
-UNIT = "unit"  # in the metadata of a field, written as in metrics.json
+UNIT = "unit"  # key in the metadata of a field; values are as in metrics.json
 _WRITTEN = {"bits_per_second": "bit/s", "bytes_per_second": "bytes/s"}
 _UNITS = (
     "_bits_per_second",
@@ -88,9 +87,8 @@ def write(directory: RunDirectory, name: str, table: pa.Table, axes: Axes | None
     units = {column: unit for column in TABLES[name].names if (unit := unit_of(column))}
     metadata = {"howdah.schema": str(SCHEMA_VERSION), "howdah.run": directory.name, "howdah.units": json.dumps(units)}
     path = directory.table(name)
-    temporary = writing_name(path)
-    # time_ns and sequence numbers grow in small steps; a dictionary of them would be as large as the column.
-    # An axis is the same in all rows, or nearly.
+    # Dictionaries for texts, and for axes, which are nearly constant; deltas for time_ns and sequence numbers,
+    # which grow in small steps.
     own = TABLES[name].names
     texts = [column.name for column in schema if column.name not in own or not pa.types.is_integer(column.type)]
     deltas = {
@@ -98,8 +96,8 @@ def write(directory: RunDirectory, name: str, table: pa.Table, axes: Axes | None
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Opened here: pyarrow takes some names for addresses (URI), and none that is not UTF-8.
-        with temporary.open("wb") as file:
+        # Opened here, because pyarrow mistakes some names for URIs and rejects names that are not UTF-8.
+        with in_its_place(path) as temporary, temporary.open("wb") as file:
             pq.write_table(
                 table.cast(schema.with_metadata(metadata)),
                 file,
@@ -108,10 +106,10 @@ def write(directory: RunDirectory, name: str, table: pa.Table, axes: Axes | None
                 use_dictionary=texts,
                 column_encoding=deltas,
             )
-        temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise HowdahError(f"cannot write table {name}: {error}", where=str(path), hint="is the disk full?") from error
+        raise HowdahError(
+            f"cannot write table {name}: {explain(error)}", where=str(path), hint=remedy(error)
+        ) from error
 
 
 def written_unit(column: str) -> str | None:
@@ -134,10 +132,10 @@ def read(directory: RunDirectory, name: str, columns: list[str] | None = None, *
     if name not in TABLES:
         raise HowdahError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
     try:
-        with opened(path, name) as file:
+        with open_table(path, name) as file:
             _check_version(file.schema_arrow, name, path)
             check_columns(file.schema_arrow, name, path)
-            return whole(file, columns or (None if axes else TABLES[name].names))
+            return read_columns(file, columns or (None if axes else TABLES[name].names))
     except FileNotFoundError:
         raise HowdahError(
             f"table {name} is missing", where=str(path), hint="the run was not ingested, or ended early"
@@ -145,12 +143,12 @@ def read(directory: RunDirectory, name: str, columns: list[str] | None = None, *
 
 
 @contextmanager
-def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
+def open_table(path: Path, name: str) -> Iterator[pq.ParquetFile]:
     """Open the file of a table. Raise FileNotFoundError, or HowdahError if the file proves damaged when it is opened or
     read.
     """
     try:
-        with opened_file(path) as file:
+        with open_parquet(path) as file:
             yield file
     except FileNotFoundError:
         raise
@@ -159,10 +157,10 @@ def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
 
 
 @contextmanager
-def opened_file(path: Path) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file. Raise one of ``DAMAGED`` if it is damaged."""
-    with open_foreign(path) as content:  # pyarrow takes no name that is not UTF-8
-        file = pq.ParquetFile(content, pre_buffer=False)  # which would read in threads of its own
+    with open_foreign(path) as content:  # pyarrow rejects names that are not UTF-8
+        file = pq.ParquetFile(content, pre_buffer=False)  # pre-buffering reads in further threads
         size = os.fstat(content.fileno()).st_size
         if file.metadata.num_rows > _LEAST_ROWS + _MOST_ROWS_A_BYTE * size:
             what = f"{path.stem} has {file.metadata.num_rows} rows in {size} bytes"
@@ -170,7 +168,7 @@ def opened_file(path: Path) -> Iterator[pq.ParquetFile]:
         yield file
 
 
-def whole(file: pq.ParquetFile, columns: list[str] | None) -> pa.Table:
+def read_columns(file: pq.ParquetFile, columns: list[str] | None) -> pa.Table:
     """Read these columns of all rows. Raise one of ``DAMAGED`` if text is not UTF-8, which pyarrow does not check.
 
     Threads of pyarrow are not used: one that releases a Python file after the program has ended aborts it.
@@ -239,7 +237,7 @@ def equal(run_a: RunDirectory, run_b: RunDirectory) -> Difference | None:
 
 def first_difference(name: str, a: pa.Table, b: pa.Table) -> Difference | None:
     """The first row in which two tables of the same schema differ, and a column that differs there."""
-    import pyarrow.compute as pc  # it takes half as long to load as all else that reads tables
+    import pyarrow.compute as pc  # loading it takes half as long as everything else that reads tables
 
     if a.schema.names != b.schema.names:
         return Difference(name, f"columns {a.schema.names} against {b.schema.names}")
@@ -267,9 +265,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 TEXT = pa.dictionary(pa.int16(), pa.string())
-AXES = ("run", "engine", "kernel", "algorithm", "receiver", "repetition")  # of every run; swept fields follow
-FLOW_NAME = "flow_name"  # of tables that have the column flow
-# Swept fields that are an axis of every run by another name.
+AXES = ("run", "engine", "kernel", "algorithm", "receiver", "repetition")  # axes of every run; swept fields follow
+FLOW_NAME = "flow_name"  # added to tables with the column flow
+# Swept fields that every run has as an axis anyway.
 _SAME = {*AXES, "algorithms", "flows.algorithm", "repetitions"}
 
 

@@ -46,7 +46,7 @@ class Check:
             "stage": self.stage in STAGES,
             "message": isinstance(self.message, str),
             "tolerance": self.tolerance is None or isinstance(self.tolerance, _NUMBER),
-            # A tolerance is in a unit.
+            # A tolerance needs a unit.
             "unit": self.tolerance is None if self.unit is None else _UNIT.fullmatch(self.unit) is not None,
         }
         if not all(right.values()):

@@ -22,7 +22,7 @@ from howdah.record.provenance import RESULTS, analysis_sha256, sha256_text
 from howdah.record.raw import agent_or_empty, content_name, raw_exists
 from howdah.record.run import RunRecord, read_record
 from howdah.record.schema import TABLES
-from howdah.record.table import TRIPPED, first_difference, opened, read
+from howdah.record.table import TRIPPED, first_difference, open_table, read
 from howdah.record.verdict import read_verdict
 from howdah.scratch import scratch
 from howdah.trait import traits
@@ -296,7 +296,7 @@ def _compare_tables(directory: RunDirectory, scratch: RunDirectory, report: Repo
 
 
 def _rows_of(directory: RunDirectory, name: str) -> int:
-    with opened(directory.table(name), name) as file:
+    with open_table(directory.table(name), name) as file:
         return int(file.metadata.num_rows)
 
 

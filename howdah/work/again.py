@@ -99,14 +99,7 @@ def make_again(
     """
     plan = read_plan(original)
     record = read_record(original)
-    if record.status != "finished":
-        raise HowdahError(f"this run is {record.status}: there is nothing to compare with", where=str(original.path))
-    if outdated(original):
-        raise HowdahError(
-            "the results of this run were made by another version of the analysis, and its data were not kept",
-            where=str(original.path),
-            hint="There is nothing to compare with; 'howdah run --again' makes the run again.",
-        )
+    _check_comparable(original, record)
     plan_json = read_foreign(original.plan).decode()
     is_strangers = check_trust(plan, plan_json, record, trust=trust)
     partial = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
@@ -116,8 +109,8 @@ def make_again(
             partial.raw.mkdir()
             partial.share.mkdir()
             partial.plan.write_text(plan_json, encoding="utf-8")
-            made = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
-            write_record(partial, made if is_strangers else signed(made, plan, plan_json))
+            first = first_record(plan_json, record.key or "").replaced(rerun_of=str(original.path))
+            write_record(partial, first if is_strangers else signed(first, plan, plan_json))
             bring_programs(original, partial, plan)
             if up_to_date:
                 refresh(original)  # analyse both with the same code: compare runs, not analyses
@@ -130,16 +123,32 @@ def make_again(
     except BaseException:
         shutil.rmtree(partial.path, ignore_errors=True)
         raise
-    again = read_record(RunDirectory(final))
-    changed = {
-        name: [_said(record, name), _said(again, name)]
-        for name in MADE_ON
-        if _made_on(record, name, again) != _made_on(again, name, record)
-    }
-    fixed = [each.confinement is None or each.confinement.addresses_fixed for each in (record, again)]
-    if found and not all(fixed):
-        changed["addresses"] = fixed
+    changed = _changes(record, read_record(RunDirectory(final)), with_addresses=bool(found))
     return Again(RunDirectory(final), verdict, found, changed, has_data(original))
+
+
+def _check_comparable(original: RunDirectory, record: RunRecord) -> None:
+    if record.status != "finished":
+        raise HowdahError(f"this run is {record.status}: there is nothing to compare with", where=str(original.path))
+    if outdated(original):
+        raise HowdahError(
+            "the results of this run were made by another version of the analysis, and its data were not kept",
+            where=str(original.path),
+            hint="There is nothing to compare with; 'howdah run --again' makes the run again.",
+        )
+
+
+def _changes(before: RunRecord, after: RunRecord, *, with_addresses: bool) -> dict[str, list[Any]]:
+    """Return what the runs were made on and differs, and, ``with_addresses``, whether addresses were fixed in both."""
+    changed = {
+        name: [_recorded(before, name), _recorded(after, name)]
+        for name in MADE_ON
+        if _comparable(before, name, after) != _comparable(after, name, before)
+    }
+    fixed = [each.confinement is None or each.confinement.addresses_fixed for each in (before, after)]
+    if with_addresses and not all(fixed):
+        changed["addresses"] = fixed
+    return changed
 
 
 def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list[FileDifference]:
@@ -162,15 +171,15 @@ def connection_differences(before: RunDirectory, after: RunDirectory) -> list[Fi
     file = before.connections.name
     found = [read_connections(each) for each in (before, after)]
     for each, rows in zip((before, after), found, strict=True):
-        said = read_object(each.metrics).get("connections")
-        if (rows.summary() if len(rows) else None) != said:
+        recorded = read_object(each.metrics).get("connections")
+        if (rows.summary() if len(rows) else None) != recorded:
             return [FileDifference(file, "metrics.json has the digest of other measures of connections")]
     if len(found[0]) != len(found[1]):
-        return [_between(file, "measures of connections", len(found[0]), len(found[1]))]
+        return [_difference(file, "measures of connections", len(found[0]), len(found[1]))]
     for one, other in zip(found[0].rows(), found[1].rows(), strict=True):
         if one != other:
             name = f"{one.metric} of flow {one.flow} of {one.group}"
-            return [_between(file, name, one.value, other.value)]
+            return [_difference(file, name, one.value, other.value)]
     return []
 
 
@@ -184,7 +193,7 @@ def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:
 
 def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[FileDifference]:
     """Return every measure whose value differs or that only one of the runs has."""
-    return _row_differences(METRICS, _named(before), _named(after), "value")
+    return _row_differences(METRICS, _by_name(before), _by_name(after), "value")
 
 
 def _row_differences(file: str, left: Rows, right: Rows, *first: str) -> list[FileDifference]:
@@ -197,15 +206,15 @@ def _row_differences(file: str, left: Rows, right: Rows, *first: str) -> list[Fi
         elif one != other:
             key = next(key for key in (*first, *one, *other) if one.get(key) != other.get(key))
             what = name if key == "value" else f"{name}: {key}"
-            found.append(_between(file, what, one.get(key), other.get(key)))
+            found.append(_difference(file, what, one.get(key), other.get(key)))
     return found
 
 
-def _between(file: str, what: str, said: Any, found: Any) -> FileDifference:
+def _difference(file: str, what: str, said: Any, found: Any) -> FileDifference:
     return FileDifference(file, f"{what}: {said!r} against {found!r}", said, found)
 
 
-def _named(rows: list[dict[str, Any]]) -> Rows:
+def _by_name(rows: list[dict[str, Any]]) -> Rows:
     """Map readable, unique names to rows; rows of the same name get a number."""
     found: Rows = {}
     for row in rows:
@@ -224,23 +233,23 @@ def verdict_differences(before: Verdict, after: Verdict) -> list[FileDifference]
     """Return a difference of the verdict, and every check whose outcome differs."""
     found = []
     if before.verdict != after.verdict:
-        found.append(_between(VERDICT, "verdict", before.verdict, after.verdict))
+        found.append(_difference(VERDICT, "verdict", before.verdict, after.verdict))
     left, right = (
         {f"check '{check.name}' ({check.stage})": asdict(check) for check in each.checks} for each in (before, after)
     )
     return found + _row_differences(VERDICT, left, right, "ok", "measured")
 
 
-def _said(record: RunRecord, name: str) -> Any:
+def _recorded(record: RunRecord, name: str) -> Any:
     """Return a field as run.json has it; None if it is missing."""
     return getattr(record, name) if name in record.model_fields_set else None
 
 
-def _made_on(record: RunRecord, name: str, other: RunRecord) -> Any:
+def _comparable(record: RunRecord, name: str, other: RunRecord) -> Any:
     """Return the part of a field that shows a change: for modules the digests that ``other`` has, too, without the path
     of the source."""
     if name != _MODULES:
-        return _said(record, name)
+        return _recorded(record, name)
     found = {}
     for module, about in record.modules.items():
         less: dict[str, None] = {"source": None}

@@ -11,7 +11,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from howdah.errors import HowdahError
 from howdah.record.directory import PARTIAL
-from howdah.work.experiment import LEAST_FREE_BYTES, free_bytes, tell_of_room
+from howdah.work.experiment import LEAST_FREE_BYTES, add_free_space_hint, free_bytes
 from howdah.work.job import Executor, Job, Outcome, Rest, Work
 from howdah.work.queue import RunQueue
 
@@ -34,19 +34,7 @@ def run_queue(queue: RunQueue, place: Executor, listen: Listener, *, keep_going:
         if queue:
             place.open(queue.jobs, total=None if queue.whole else len(queue))
         while queue or place.active or place.handed:
-            begun = time.monotonic()
-            while queue and not stop and place.has_room() and time.monotonic() - begun < _TELL_EVERY_S:
-                job = queue.take()
-                if isinstance(job, Outcome):
-                    outcomes.append(job)
-                    stop = _meets_every_run(job, keep_going)
-                    continue
-                try:
-                    place.give(job)
-                except HowdahError as error:
-                    tell_of_room(error, job.experiment)
-                    outcomes.append(Outcome(job, error=error))
-                    stop = _meets_every_run(outcomes[-1], keep_going)
+            stop = stop or _start_jobs(queue, place, outcomes, keep_going=keep_going)
             idle = not place.active and not place.handed
             if (stop or not queue) and idle:
                 break
@@ -67,6 +55,27 @@ def run_queue(queue: RunQueue, place: Executor, listen: Listener, *, keep_going:
     finally:
         place.close()
     return queue.settle(outcomes)
+
+
+def _start_jobs(queue: RunQueue, place: Executor, outcomes: list[Outcome], *, keep_going: bool) -> bool:
+    """Give jobs to the executor while it has room, at most until the next report is due. Append the outcomes of jobs
+    that need not or cannot start. Return whether no further job should start.
+    """
+    begun = time.monotonic()
+    stop = False
+    while queue and not stop and place.has_room() and time.monotonic() - begun < _TELL_EVERY_S:
+        job = queue.take()
+        if isinstance(job, Outcome):
+            outcomes.append(job)
+        else:
+            try:
+                place.give(job)
+                continue
+            except HowdahError as error:
+                add_free_space_hint(error, job.experiment)
+                outcomes.append(Outcome(job, error=error))
+        stop = _meets_every_run(outcomes[-1], keep_going)
+    return stop
 
 
 def _meets_every_run(outcome: Outcome, keep_going: bool) -> bool:
@@ -114,7 +123,7 @@ class Events:
     def __init__(self, tell: Callable[[RunEvent], None]) -> None:
         self.tell = tell
         self._step: tuple[str, int, int] | None = None
-        self._told: dict[str, tuple[Any, ...]] = {}
+        self._reported: dict[str, tuple[Any, ...]] = {}
         self._ended = 0
 
     def say(self, text: str) -> None:
@@ -132,17 +141,17 @@ class Events:
         self._ended = rest.past.count + len(outcomes)
         for work in active:
             name, state = work.cell.directory_name, (work.phase, work.done_us)
-            if name not in self._told:
+            if name not in self._reported:
                 self.tell({"event": "start", "run": name})
-            if self._told.get(name) != state:
-                self._told[name] = state
+            if self._reported.get(name) != state:
+                self._reported[name] = state
                 done, whole = work.done_us / 1e6, work.of_us / 1e6
-                told: RunEvent = {"event": "progress", "run": name, "phase": work.phase}
-                self.tell({**told, "simulated_s": done, "of_s": whole})
+                event: RunEvent = {"event": "progress", "run": name, "phase": work.phase}
+                self.tell({**event, "simulated_s": done, "of_s": whole})
 
     def _end(self, outcome: Outcome) -> None:
         name = outcome.cell.directory_name
-        self._told.pop(name, None)
+        self._reported.pop(name, None)
         error = None if outcome.error is None else str(outcome.error)
-        told: RunEvent = {"event": "run", "run": name, "verdict": outcome.verdict, "error": error}
-        self.tell({**told, "reused": outcome.reused, "wall_s": round(outcome.wall_s, 3)})
+        event: RunEvent = {"event": "run", "run": name, "verdict": outcome.verdict, "error": error}
+        self.tell({**event, "reused": outcome.reused, "wall_s": round(outcome.wall_s, 3)})

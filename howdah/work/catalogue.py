@@ -30,7 +30,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "a small, a satellite and a long fat path",
     ),
     ("paths", ("paths/",), "ready-made; take one with --like NAME, or path: {like: paths/NAME}"),
-    ("families", ("family-", "search-authors"), "algorithms of one kind beside each other"),
+    ("families", ("family-", "search-authors"), "algorithms of one kind side by side"),
     (
         "receivers and traffic",
         ("receivers", "receivers-", "senders-", "flent-", "quic"),

@@ -36,7 +36,7 @@ class Compressed:
     after: int
 
 
-def refused(directory: RunDirectory) -> str | None:
+def why_not_compressible(directory: RunDirectory) -> str | None:
     """Return why a run with large files must not be compressed, or None if it may be."""
     try:
         record = read_record(directory)
@@ -73,7 +73,7 @@ def compress_run(directory: RunDirectory) -> Compressed | None:
         _compare(directory, copy)
         record = read_record(directory)
         if record.digests is not None and not record.data_removed:
-            write_record(copy, record.but(digests=digests(copy)))
+            write_record(copy, record.replaced(digests=digests(copy)))
         after = _size(copy.raw)
         _exchange(copy.path, directory.path)
     except OSError as error:

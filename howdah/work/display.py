@@ -19,8 +19,8 @@ _MARKS = {"pass": "✓", "fail": "✕", "unsupported": "?", "invalid": "!"}
 _MOST_BARS = 16
 _LINE_EVERY_S = 60.0  # between lines of progress in a log
 _LEAST_SHARE = 0.1  # share of a run from which its own pace is used for the time left
-HONEST_SHARE = 0.25  # share of all expected core seconds, or of a step's parts, before a time left is shown
-_LEAST_TOLD_S = 1.0  # a shorter time left is not shown
+SHARE_BEFORE_ESTIMATE = 0.25  # share of all expected core seconds, or of a step's parts, before a time left is shown
+_LEAST_SHOWN_S = 1.0  # a shorter time left is not shown
 
 
 def _clock(seconds: float) -> str:
@@ -30,9 +30,9 @@ def _clock(seconds: float) -> str:
     )
 
 
-def left_words(seconds: float) -> str:
+def time_left_text(seconds: float) -> str:
     """Return ``  about 1:20 left``, or nothing for less than a second."""
-    return f"  about {_clock(seconds)} left" if seconds >= _LEAST_TOLD_S else ""
+    return f"  about {_clock(seconds)} left" if seconds >= _LEAST_SHOWN_S else ""
 
 
 class Display:
@@ -70,9 +70,9 @@ class Display:
             self._progress.stop()
 
     def say(self, text: str) -> None:
-        """Print a line that stays above the bars."""
+        """Print a line that stays above the bars. It wraps on a terminal alone: in a log a name that is cut is lost."""
         if not self.quiet:
-            self.console.print(escape_controls(text), markup=False)
+            self.console.print(escape_controls(text), markup=False, soft_wrap=not self.console.is_terminal)
 
     def build(self, what: str, done: int, total: int) -> None:
         """Show a step of a build, or of other work in parts; ``total`` is 0 while unknown.
@@ -100,13 +100,13 @@ class Display:
             self._open_step = what
 
     def _step_left(self, what: str, done: int, total: int) -> str:
-        """Return the time left of a step of equal parts, once HONEST_SHARE of them are done."""
+        """Return the time left of a step of equal parts, once SHARE_BEFORE_ESTIMATE of them are done."""
         begun = self._step_begun.setdefault(what, time.monotonic())
         if done >= total:
             self._step_begun.pop(what)
-        if not total or done < HONEST_SHARE * total:
+        if not total or done < SHARE_BEFORE_ESTIMATE * total:
             return ""
-        return left_words((time.monotonic() - begun) * (total - done) / done)
+        return time_left_text((time.monotonic() - begun) * (total - done) / done)
 
     def single(self, phase: str, done_us: int, of_us: int) -> None:
         """Show the run of a command that makes only one."""
@@ -132,34 +132,36 @@ class Display:
         self._reported = done
         if self.quiet:
             return
+        note = self._batch_note(active, outcomes, rest)
+        if self.live:
+            self._draw_batch(active, done, rest.total, note)
+        elif time.monotonic() - self._last_line >= _LINE_EVERY_S and active:
+            self._last_line = time.monotonic()
+            self.say(f"  … {note}")
+
+    def _batch_note(self, active: list[Work], outcomes: list[Outcome], rest: Rest) -> str:
+        """Return ``3/12  about 1:20 left  1 failed  4.2 simulated s/s``."""
         left = time_left(active, outcomes, rest)
-        note = f"{done}/{rest.total}" + (left_words(left) if left is not None else "")
-        note += (
-            f"  {failed} failed"
-            if (failed := rest.past.failed + sum(each.error is not None for each in outcomes))
-            else ""
-        )
+        note = f"{rest.past.count + len(outcomes)}/{rest.total}" + (time_left_text(left) if left is not None else "")
+        if failed := rest.past.failed + sum(each.error is not None for each in outcomes):
+            note += f"  {failed} failed"
         if (speed := self._speed(outcomes, rest.past)) is not None and len(active) > 1:
             note += f"  {speed:.1f} simulated s/s"
-        if not self.live:
-            if time.monotonic() - self._last_line >= _LINE_EVERY_S and active:
-                self._last_line = time.monotonic()
-                self.say(f"  … {note}")
-            return
-        shown = sorted(active, key=lambda work: work.started)[
-            :_MOST_BARS
-        ]  # a cluster may have more than the screen has lines
+        return note
+
+    def _draw_batch(self, active: list[Work], done: int, total: int, note: str) -> None:
+        shown = sorted(active, key=lambda work: work.started)[:_MOST_BARS]  # a cluster may have more than the screen
         self._end_step()
         known = {f"run {work.job.name}" for work in shown}
         for name in [name for name in self._tasks if name.startswith("run ") and name not in known]:
             self._drop(name)
-        self._bar("all", "all runs", done, rest.total, note)
+        self._bar("all", "all runs", done, total, note)
         for work in shown:
             note = (
                 f"{work.phase}  {max(work.done_us, 0) / 1e6:.1f}/{work.of_us / 1e6:.1f} s" if work.of_us else work.phase
             )
             self._bar(f"run {work.job.name}", f"  {work.cell.plan.run}", work.done_us, work.of_us, note)
-        if done >= rest.total and not active:
+        if done >= total and not active:
             self._drop("all")  # so that builds for the next batch are shown alone
 
     def _speed(self, outcomes: list[Outcome], past: Past) -> float | None:
@@ -225,7 +227,7 @@ def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float 
         if work.share >= _LEAST_SHARE:
             spent += now - work.started
             expected += work.share * work.job.expected_core_s
-    if not expected or expected < HONEST_SHARE * whole:
+    if not expected or expected < SHARE_BEFORE_ESTIMATE * whole:
         return None
     pace = spent / expected
     begun = [_run_left(work, pace, now) for work in active]

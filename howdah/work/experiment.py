@@ -19,6 +19,7 @@ from howdah.record.directory import (
     PARTIAL,
     RunDirectory,
     experiment_indexes,
+    of_place,
     remove_abandoned,
     sweep_writing,
     writing_name,
@@ -98,10 +99,13 @@ class ExperimentDirectory:
                     where=str(self.path),
                     hint="Wait for it, or give this run a place of its own with --runs DIR.",
                 ) from None
-            file.seek(0)
-            file.truncate()
-            file.write(str(os.getpid()))
-            file.flush()
+            try:
+                file.seek(0)
+                file.truncate()
+                file.write(str(os.getpid()))
+                file.flush()
+            except OSError as error:  # of a full disk it names no file
+                raise of_place(error, lock, self.path) from error
             yield
 
     def sweep_partial(self) -> list[str]:
@@ -261,7 +265,7 @@ def begin_run(final: Path, plan_json: str, key: str, parameter_places: dict[str,
     directory.share.mkdir()
     directory.plan.write_text(plan_json, encoding="utf-8")
     places = {name: from_here(place) for name, place in parameter_places.items()}
-    write_record(directory, first_record(plan_json, key).but(parameter_places=places))
+    write_record(directory, first_record(plan_json, key).replaced(parameter_places=places))
     return directory
 
 
@@ -344,7 +348,7 @@ def free_bytes(experiment: ExperimentDirectory) -> int | None:
         return None
 
 
-def tell_of_room(error: HowdahError, experiment: ExperimentDirectory) -> None:
+def add_free_space_hint(error: HowdahError, experiment: ExperimentDirectory) -> None:
     """Add a full disk to an error's hint: errors it causes often give another reason, and no log can be written."""
     free = free_bytes(experiment)
     if free is not None and free < LEAST_FREE_BYTES:

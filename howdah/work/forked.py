@@ -47,7 +47,7 @@ class Forked:
             try:
                 self.pid = os.fork()
                 if self.pid == 0:
-                    _live(main, (ends[0], ends[3], errors), before)
+                    _run_child(main, (ends[0], ends[3], errors), before)
                 self.stdin = os.fdopen(ends.pop(1), "wb", buffering=0)
                 self.stdout = os.fdopen(ends.pop(1), "rb", buffering=0)
             finally:
@@ -59,14 +59,14 @@ class Forked:
 
     def poll(self) -> int | None:
         """Return the exit status, negative for a signal; None while the process runs."""
-        return self._look(os.WNOHANG)
+        return self._wait(os.WNOHANG)
 
     def wait(self) -> int:
-        status = self._look(0)
+        status = self._wait(0)
         assert status is not None
         return status
 
-    def _look(self, how: int) -> int | None:
+    def _wait(self, how: int) -> int | None:
         if self._status is None:
             try:
                 pid, status = os.waitpid(self.pid, how)
@@ -77,7 +77,7 @@ class Forked:
         return self._status
 
 
-def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[int | signal.Signals]) -> NoReturn:
+def _run_child(main: Callable[[], object], streams: tuple[int, int, int], mask: set[int | signal.Signals]) -> NoReturn:
     """Run the child, and exit without the clean-up handlers of the parent."""
     status = 1
     try:
@@ -86,7 +86,7 @@ def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[i
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
         sys.unraisablehook = sys.__unraisablehook__
-        _take(streams)
+        _replace_descriptors(streams)
         gc.freeze()  # never collect old stream objects: that would close descriptors that are now reused
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         main()
@@ -99,7 +99,7 @@ def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[i
         os._exit(status)
 
 
-def _take(streams: tuple[int, int, int]) -> None:
+def _replace_descriptors(streams: tuple[int, int, int]) -> None:
     """Make these the standard streams, and close every other descriptor: locks, and the pipes of other processes.
 
     The old stream objects keep what the parent has not yet written; nothing uses them any more.
@@ -127,6 +127,6 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def be_called(name: str) -> None:
+def set_process_name(name: str) -> None:
     """Set the name that ``top`` shows, because a forked process keeps its parent's command line (prctl(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode())

@@ -21,7 +21,7 @@ from howdah.errors import HowdahError, explain
 from howdah.place import OWN_PYTHON
 from howdah.record.directory import PARTIAL, RunDirectory
 from howdah.unloaded import is_own_process
-from howdah.work.experiment import tell_of_room
+from howdah.work.experiment import add_free_space_hint
 from howdah.work.forked import Forked, can_fork
 from howdah.work.job import Job, Outcome, Rest, Work
 
@@ -57,7 +57,7 @@ class Ended:
 
 
 @dataclass
-class Making:
+class RunInProgress:
     """A run in progress. ``last`` is None until the run ends."""
 
     directory: RunDirectory
@@ -73,17 +73,17 @@ class Making:
 
     def read(self) -> bool:
         """Read the process's messages. Return False after the last message of this run or at the end of the process."""
-        said = self.output.read(65536)
-        *lines, self.unread = (self.unread + said).split(b"\n")
+        chunk = self.output.read(65536)
+        *lines, self.unread = (self.unread + chunk).split(b"\n")
         for message in map(json.loads, lines):
             if "phase" in message:
                 self.phase = RunPhase(**message)
             else:
                 self.last = Ended(**message)
-        return bool(said) and self.last is None
+        return bool(chunk) and self.last is None
 
 
-class Makers:
+class WorkerProcesses:
     """A set of worker processes. An idle one is reused before another is started."""
 
     def __init__(self, command: Sequence[str] = WORKER, environment: Mapping[str, str] | None = None) -> None:
@@ -92,7 +92,9 @@ class Makers:
         self._idle: list[Process] = []
         self._started: list[Process] = []
 
-    def give(self, directory: RunDirectory, *, keep_data: bool = True, patience_s: float | None = None) -> Making:
+    def give(
+        self, directory: RunDirectory, *, keep_data: bool = True, patience_s: float | None = None
+    ) -> RunInProgress:
         """Start the run in ``directory``. A process writes its own errors to the log of its first run.
 
         ``keep_data`` is false if the caller removes the data of a valid run; ``patience_s`` is that of ``PlannedRun``.
@@ -104,12 +106,12 @@ class Makers:
             while self._idle:
                 process = self._idle.pop()
                 if self._tell(process, line):
-                    return Making(directory, process)
+                    return RunInProgress(directory, process)
                 reap(process)
             process = self._start(errors)
         self._started.append(process)
         self._tell(process, line)  # if it has died already, read() will notice
-        return Making(directory, process)
+        return RunInProgress(directory, process)
 
     def _start(self, errors: IO[str]) -> Process:
         """Start a process: forked from a howdah command, which has most modules loaded; otherwise a new Python.
@@ -140,7 +142,7 @@ class Makers:
             return False
         return process.poll() is None
 
-    def finish(self, making: Making) -> int | None:
+    def finish(self, making: RunInProgress) -> int | None:
         """Take back the process of a run that has ended. Return the exit status if it died, else None."""
         if making.last is not None:
             self._idle.append(making.process)
@@ -181,9 +183,9 @@ class LocalExecutor:
 
     def __init__(self, workers: int, command: Sequence[str] = WORKER) -> None:
         self.workers = workers
-        self._makers = Makers(command)
+        self._makers = WorkerProcesses(command)
         self._selector = selectors.DefaultSelector()
-        self._making: dict[int, tuple[Work, Making]] = {}
+        self._making: dict[int, tuple[Work, RunInProgress]] = {}
 
     @property
     def active(self) -> list[Work]:
@@ -224,7 +226,7 @@ class LocalExecutor:
             ended.append(self._finish(work, making))
         return ended
 
-    def _finish(self, work: Work, making: Making) -> Outcome:
+    def _finish(self, work: Work, making: RunInProgress) -> Outcome:
         experiment, cell = work.job.experiment, work.cell
         status = self._makers.finish(making)
         outcome = Outcome(work.job, wall_s=time.monotonic() - work.started)
@@ -239,7 +241,7 @@ class LocalExecutor:
                 return outcome
         else:
             outcome.error = failure(making, status, cell.plan.run, str(experiment.path))
-        tell_of_room(outcome.error, experiment)  # before the partial directory is removed, which frees space
+        add_free_space_hint(outcome.error, experiment)  # before the partial directory is removed, which frees space
         shutil.rmtree(making.directory.path, ignore_errors=True)
         return outcome
 
@@ -258,7 +260,7 @@ class LocalExecutor:
         self._selector = selectors.DefaultSelector()
 
 
-def failure(making: Making, status: int | None, run: str, where: str) -> HowdahError:
+def failure(making: RunInProgress, status: int | None, run: str, where: str) -> HowdahError:
     """Return the reason why a process ended without a verdict."""
     last = making.last
     if last is not None and last.error is not None:

@@ -59,7 +59,7 @@ class Runs(Computed[PlannedRun]):
         lacking = _needs(plan) - self._prepared
         if lacking:
             raise HowdahError(
-                f"{plan.run} needs what no value of the sweep needs by itself: {sorted(lacking)}",
+                f"{plan.run} needs parts that no value of the sweep needs by itself: {sorted(lacking)}",
                 hint="Split the profile: a sweep of at most 1000 runs is planned whole before it is made.",
             )
         return self._planned(index, plan)

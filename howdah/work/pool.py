@@ -37,8 +37,8 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         raise
     except BrokenProcessPool:
         raise HowdahError(
-            "a process that worked for this command was ended from outside",
-            hint="It was killed, or memory ran out (see dmesg). What was finished is kept: run the command again.",
+            "a worker process of this command was killed",
+            hint="Memory may have run out (see dmesg). What was finished is kept: run the command again.",
         ) from None
     except RuntimeError as error:
         if not str(error).startswith("can't start new thread"):

@@ -31,7 +31,7 @@ from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Executor, Job, Outcome
 from howdah.work.local import WORKER, LocalExecutor
 from howdah.work.planned import Places, Prepared, Runs
-from howdah.work.queue import RunQueue, Waiting, outcome_there
+from howdah.work.queue import RunQueue, Waiting, existing_outcome
 from howdah.work.results import Tell, refresh_all, say
 from howdah.work.sweep_memory import SweepMemory
 
@@ -106,15 +106,11 @@ def make(
     try:
         for each in prepared:
             each.write_index()  # if the command is killed, its finished runs are listed
-        found = looked_at(prepared, workers, again, tell)
+        found = find_existing_runs(prepared, workers, again, tell)
         outcomes = list(found.refused)
         if outcomes and not keep_going:
             return outcomes
-        batches: list[tuple[Executor | None, list[Waiting]]] = [(None, found.waiting)]
-        if executor is not None:
-            divided = [_divided(each) for each in found.waiting]
-            batches = [(executor, [each for each, _ in divided]), (None, [each for _, each in divided])]
-            batches = [batch for batch in batches if any(batch[1])] or batches[:1]
+        batches = _batches(found.waiting, executor)
         for number, (place, some) in enumerate(batches):
             if number:
                 if not keep_going and any(outcome.error for outcome in outcomes):
@@ -132,6 +128,15 @@ def make(
     return sorted(outcomes, key=lambda outcome: (order[outcome.job.experiment.path], outcome.cell.number))
 
 
+def _batches(waiting: list[Waiting], executor: Executor | None) -> list[tuple[Executor | None, list[Waiting]]]:
+    """Return the runs for the executor and then those for this machine (None), without an empty batch."""
+    if executor is None:
+        return [(None, waiting)]
+    divided = [_split_by_place(each) for each in waiting]
+    batches = [(executor, [each for each, _ in divided]), (None, [each for _, each in divided])]
+    return [batch for batch in batches if any(batch[1])] or batches[:1]
+
+
 @dataclass(frozen=True)
 class FoundRuns:
     """What exists of some experiments: runs that may have to be made, outcomes of existing runs, outcomes of runs whose
@@ -143,16 +148,16 @@ class FoundRuns:
     known: int
 
 
-def looked_at(prepared: Sequence[Prepared], workers: int, again: bool, tell: Tell) -> FoundRuns:
+def find_existing_runs(prepared: Sequence[Prepared], workers: int, again: bool, tell: Tell) -> FoundRuns:
     """Find out which runs of some experiments exist. Memories, where experiments have one, are open."""
-    left: list[Places] = []
+    waiting_places: list[Places] = []
     jobs: list[Job] = []
     for each in prepared:
         known = () if again else (number for number, run in each.memory.runs() if _has_ended(run))
         places = _without(each.wanted, known, len(each.cells))
         if len(places) < len(each.wanted):
             tell(f"{counted(len(each.wanted) - len(places), 'run')} of {len(each.cells)} are there already")
-        left.append(places)
+        waiting_places.append(places)
         if not again:
             kept = np.array(sorted(each.cells.chosen), np.int32)
             jobs += [Job(each.experiment, each.cells.chosen[place]) for place in kept[np.isin(kept, places)].tolist()]
@@ -161,7 +166,7 @@ def looked_at(prepared: Sequence[Prepared], workers: int, again: bool, tell: Tel
     for job in jobs:
         if id(job) not in refused:
             try:
-                found = outcome_there(job)
+                found = existing_outcome(job)
             except HowdahError as error:
                 refused[id(job)] = error
             else:
@@ -172,9 +177,9 @@ def looked_at(prepared: Sequence[Prepared], workers: int, again: bool, tell: Tel
         ended.setdefault(outcome.job.experiment.path, []).append(outcome.cell.number)
     waiting = [
         Waiting(each, _without(places, ended.get(each.experiment.path, []), len(each.cells)), each.cells.costs())
-        for each, places in zip(prepared, left, strict=True)
+        for each, places in zip(prepared, waiting_places, strict=True)
     ]
-    return FoundRuns(waiting, there, wrong, sum(len(each.wanted) for each in prepared) - sum(map(len, left)))
+    return FoundRuns(waiting, there, wrong, sum(len(each.wanted) for each in prepared) - sum(map(len, waiting_places)))
 
 
 def _without(places: Places, others: Iterable[int], total: int) -> Places:
@@ -203,25 +208,25 @@ def _bring_up_to_date(jobs: Sequence[Job], workers: int, tell: Tell) -> dict[int
     return refused
 
 
-def _divided(waiting: Waiting) -> tuple[Waiting, Waiting]:
+def _split_by_place(waiting: Waiting) -> tuple[Waiting, Waiting]:
     """Separate the runs that other machines can make from the others.
 
     Raise HowdahError if some of the others are in a sweep whose plans are not kept.
     """
     cells = waiting.prepared.cells
-    looked = waiting.places.tolist() if cells.whole else list(cells.chosen)
+    examined = waiting.places.tolist() if cells.whole else list(cells.chosen)
     engines = {name: find_engine(name) for name in waiting.prepared.engines}
-    staying = {place: why for place in looked if (why := _why_it_stays(cells[place].plan, engines)) is not None}
-    if staying and not cells.whole:
+    local = {place: why for place in examined if (why := _why_local(cells[place].plan, engines)) is not None}
+    if local and not cells.whole:
         raise HowdahError(
-            f"some runs of this sweep can only be made on this machine: {next(iter(staying.values()))}",
-            hint="Make a profile of them of their own, or leave out --scheduler and --cluster.",
+            f"some runs of this sweep can only be made on this machine: {next(iter(local.values()))}",
+            hint="Put them into a profile of their own, or leave out --scheduler and --cluster.",
         )
-    stays = np.isin(waiting.places, list(staying))
-    return waiting.at(waiting.places[~stays]), waiting.at(waiting.places[stays])
+    is_local = np.isin(waiting.places, list(local))
+    return waiting.at(waiting.places[~is_local]), waiting.at(waiting.places[is_local])
 
 
-def _why_it_stays(plan: Plan, engines: Mapping[str, Engine]) -> str | None:
+def _why_local(plan: Plan, engines: Mapping[str, Engine]) -> str | None:
     """Return why no other machine can make the run, or None if one can."""
     engine = engines[plan.engine]
     if not isinstance(engine, Portable):

@@ -24,7 +24,7 @@ from howdah.work.sweep_memory import Read
 MOST_NOTED = 1000  # the most outcomes with an error or an invalid run to keep, of runs whose plans are not kept
 
 
-def outcome_there(job: Job) -> Outcome | None:
+def existing_outcome(job: Job) -> Outcome | None:
     """Return the outcome of a job whose run exists, after bringing its results up to date.
 
     Return None if the run is to be made. That includes an invalid run in real time, which may be valid when the machine
@@ -125,7 +125,7 @@ class RunQueue:
         if place in cells.chosen or self._again:
             return job
         try:
-            return outcome_there(job) or job
+            return existing_outcome(job) or job
         except HowdahError as error:
             return Outcome(job, error=error)
 

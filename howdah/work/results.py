@@ -30,7 +30,7 @@ from howdah.work.pool import pool
 from howdah.work.stage import is_current, outdated, refresh
 
 Tell = Callable[[str], None]
-_told: set[tuple[Path, str]] = set()
+_warned: set[tuple[Path, str]] = set()
 _AGAIN = "compute results again"
 
 
@@ -55,8 +55,8 @@ PIECE = 250  # the most runs in memory at once when many are read
 
 
 @dataclass(frozen=True)
-class Others:
-    """The result of ``read_others``. ``names`` has all existing runs, in the experiment's order."""
+class ChangedRuns:
+    """The result of ``read_changed_runs``. ``names`` has all existing runs, in the experiment's order."""
 
     path: Path
     name: str
@@ -71,7 +71,7 @@ class Others:
             yield load_experiment(self.path, only=set(names[start : start + PIECE])).runs
 
 
-def read_others(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> Others:
+def read_changed_runs(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> ChangedRuns:
     """Read like ``read_results``, but skip runs whose files have the ``known`` state, and keep few runs in memory.
 
     A caller that knows a run's state has its results from an earlier call, which checked them.
@@ -83,7 +83,7 @@ def read_others(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> Oth
     unchanged = {each for each, state in states.items() if known.get(each) == state}
     if len(unchanged) < len(names):
         bring_up_to_date(path, tell, without=unchanged)
-    return Others(path, name, names, unchanged, states_of(path, [each for each in names if each not in unchanged]))
+    return ChangedRuns(path, name, names, unchanged, states_of(path, [each for each in names if each not in unchanged]))
 
 
 def read_ended(experiment: Path, names: Iterable[str]) -> Iterator[Run]:
@@ -100,7 +100,7 @@ def check_results(path: Path) -> None:
     if not (path / "experiment.json").exists():
         read_results(path)
         return
-    for _ in read_others(path, {}, say).pieces():
+    for _ in read_changed_runs(path, {}, say).pieces():
         pass
 
 
@@ -117,15 +117,7 @@ def bring_up_to_date(
 
     Report results that cannot be recomputed (data not kept) or checked (no digests). Skip runs named in ``without``.
     """
-    unknown, old = [], []
-    for run in runs_of(path):
-        if run.name in without or not run.provenance.exists():
-            continue
-        record = read_record(run)
-        if record.status == "finished" and record.digests is None:
-            unknown.append(run)
-        if force or not is_current(record):
-            old.append(run)
+    without_digests, old = _runs_to_update(path, without, force=force)
     done = 0
     if old and progress is not None:
         progress(_AGAIN, 0, len(old))
@@ -140,16 +132,30 @@ def bring_up_to_date(
             run_experiment.ExperimentDirectory(
                 path if (path / "experiment.json").exists() else path.parent
             ).update_index()
-    _tell_of_old(path, [run for run in old if outdated(run)], tell)
-    unchecked = [run for run in unknown if read_record(run).digests is None]
-    if unchecked:
-        _tell_once(
+    _warn_of_outdated(path, [run for run in old if outdated(run)], tell)
+    if unchecked := [run for run in without_digests if read_record(run).digests is None]:
+        _warn_once(
             path,
             f"{counted(len(unchecked), 'run')} of {path.name} {'has' if len(unchecked) == 1 else 'have'} no digests "
             "(made by an earlier version of howdah): nothing shows whether the files were changed",
             tell,
         )
     return done
+
+
+def _runs_to_update(
+    path: Path, without: Container[str], *, force: bool
+) -> tuple[list[RunDirectory], list[RunDirectory]]:
+    without_digests, old = [], []
+    for run in runs_of(path):
+        if run.name in without or not run.provenance.exists():
+            continue
+        record = read_record(run)
+        if record.status == "finished" and record.digests is None:
+            without_digests.append(run)
+        if force or not is_current(record):
+            old.append(run)
+    return without_digests, old
 
 
 def refresh_all(
@@ -234,17 +240,16 @@ def listed(path: Path) -> list[Listed]:
     return found
 
 
-def _tell_once(path: Path, text: str, tell: Tell) -> None:
-    """Print a warning once, even if a command reads an experiment several times."""
-    if (path, text) not in _told:
-        _told.add((path, text))
+def _warn_once(path: Path, text: str, tell: Tell) -> None:
+    if (path, text) not in _warned:
+        _warned.add((path, text))
         tell(text)
 
 
-def _tell_of_old(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
+def _warn_of_outdated(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
     if runs:
         one = len(runs) == 1
-        _tell_once(
+        _warn_once(
             path,
             f"{counted(len(runs), 'run')} {'was' if one else 'were'} analysed by another version of howdah, and "
             f"{'its' if one else 'their'} data were not kept (keep: first); 'howdah run --again' makes "

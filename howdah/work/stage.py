@@ -23,7 +23,16 @@ from howdah.engine.registry import engine as find_engine
 from howdah.engine.registry import kept
 from howdah.errors import HowdahError, RunFailedError, explain
 from howdah.plan.plan import Plan
-from howdah.record.digest import can_be_analysed, is_source, may_go, mismatches, only, refusal, seal, stays
+from howdah.record.digest import (
+    can_be_analysed,
+    is_source,
+    limited_to,
+    may_remove_data,
+    mismatch_error,
+    mismatches,
+    outlives_data,
+    seal,
+)
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.provenance import analysis_sha256, extensions_of, now
 from howdah.record.raw import compress_raw, raw_exists, read_raw_json
@@ -52,7 +61,7 @@ def _core_s() -> float:
 
 
 @contextmanager
-def _told(directory: RunDirectory) -> Iterator[None]:
+def _explaining_damage(directory: RunDirectory) -> Iterator[None]:
     """Turn errors from damaged raw records into a RunFailedError, which fails only this run.
 
     Errors of the system, such as a full disk, are passed on, because they would fail every run.
@@ -115,7 +124,7 @@ def analyse(directory: RunDirectory, plan: Plan, record: RunRecord, progress: Pr
         with _timed(record, stage):
             yield
 
-    with _told(directory):
+    with _explaining_damage(directory):
         analysis.analyse(directory, plan, timed)
     record.analysis_sha256 = analysis_sha256()
     record.extensions = extensions_of(directory.plan.read_text(encoding="utf-8"))
@@ -127,7 +136,7 @@ def _algorithms(directory: RunDirectory) -> dict[str, Any]:
     return dict(read_raw_json(agent).get("algorithms") or {}) if raw_exists(agent) else {}
 
 
-def _invalid(directory: RunDirectory, message: str) -> None:
+def _write_invalid_verdict(directory: RunDirectory, message: str) -> None:
     """Write the verdict of a run without usable data: invalid, with the reason."""
     write_verdict(directory, [Check("engine", ENGINE, False, message, "the run ends by itself")])
     write_json(directory.metrics, {"format": 1, "rows": []})
@@ -160,11 +169,11 @@ def execute(
     except (HowdahError, OSError) as error:
         if not isinstance(error, RunFailedError):
             raise
-        _failed(directory, record, error)
+        _record_failure(directory, record, error)
     except Exception as error:  # noqa: BLE001 - a mistake of ours costs the run that met it, and no other
-        _failed(directory, record, _own_mistake(directory, error))
+        _record_failure(directory, record, _internal_error(directory, error))
     verdict = read_verdict(directory).verdict
-    remains = keep_data or not may_go(record, verdict)
+    remains = keep_data or not may_remove_data(record, verdict)
     if record.status == "finished" and remains:
         with _timed(record, "compress"):
             compress_raw(directory.raw)
@@ -172,21 +181,21 @@ def execute(
     record.wall_s = round(time.monotonic() - start, 3)
     record.virtual_s = (plan.epoch_us + plan.duration_us) / 1e6
     shutil.rmtree(directory.share / "modules", ignore_errors=True)  # their hashes are in the record
-    seal(directory, record, (lambda _name: True) if remains else stays)
+    seal(directory, record, (lambda _name: True) if remains else outlives_data)
     return verdict
 
 
-def _failed(directory: RunDirectory, record: RunRecord, error: RunFailedError) -> None:
+def _record_failure(directory: RunDirectory, record: RunRecord, error: RunFailedError) -> None:
     record.status = "failed"
     if error.known is not None:
         record.take(error.known)
     # The directory gets its final name before anyone reads this.
-    said = str(error).replace(directory.path.name, directory.name)
-    record.error = said
-    _invalid(directory, said)
+    message = str(error).replace(directory.path.name, directory.name)
+    record.error = message
+    _write_invalid_verdict(directory, message)
 
 
-def _own_mistake(directory: RunDirectory, error: Exception) -> RunFailedError:
+def _internal_error(directory: RunDirectory, error: Exception) -> RunFailedError:
     with directory.log.open("a", encoding="utf-8") as log:
         log.write(traceback.format_exc())
     return RunFailedError(
@@ -197,7 +206,7 @@ def _own_mistake(directory: RunDirectory, error: Exception) -> RunFailedError:
 
 
 @contextmanager
-def _alone(directory: RunDirectory) -> Iterator[None]:
+def _locked(directory: RunDirectory) -> Iterator[None]:
     """Hold a run's lock: only one process at a time may change its results. File systems without locks are ignored."""
     handle = os.open(directory.path, os.O_RDONLY)
     try:
@@ -226,13 +235,13 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
     if not needed(read_record(directory)):
         return False
     try:
-        with _alone(directory):
+        with _locked(directory):
             record = read_record(directory)
             if not needed(record):
                 return False  # another process has done it meanwhile
             wrong = mismatches(directory, record, is_source)
             if wrong:
-                raise refusal(directory, wrong[0])
+                raise mismatch_error(directory, wrong[0])
             if not raw_exists(directory.raw / "agent.json"):
                 raise HowdahError(
                     "the results were made by another version of the analysis, and raw/ is gone",
@@ -240,7 +249,7 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
                     hint="'howdah run --again' makes the run again.",
                 )
             # If this process is killed, the next reader recomputes the results.
-            write_record(directory, only(record, is_source).but(analysis_sha256=None))
+            write_record(directory, limited_to(record, is_source).replaced(analysis_sha256=None))
             record.stages = [each for each in record.stages if each.stage == "engine"]
             analyse(directory, read_plan(directory), record, lambda _phase, _done, _total: None)
             seal(directory, record)

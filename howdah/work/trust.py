@@ -38,7 +38,7 @@ class UntrustedError(HowdahError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class NamedCode:
     """Something that a plan names, and the SHA-256 of what would run, or None if it is not on this machine. ``bare``:
     it would be built without a sandbox, because this machine has none.
     """
@@ -53,7 +53,7 @@ class Asked:
 
 def signed(record: RunRecord, plan: Plan, plan_json: str) -> RunRecord:
     """Return a run's record marked as made by this user's howdah, or unchanged if the plan names nothing."""
-    return record.but(made_here=_code(plan_json)) if named_of(plan) else record
+    return record.replaced(made_here=_code(plan_json)) if named_of(plan) else record
 
 
 def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -> bool:
@@ -66,32 +66,34 @@ def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -
     if not named or hmac.compare_digest((record.made_here or "").encode(), _code(plan_json).encode()):
         return False
     known = _remembered()
-    asked = [Asked(each, _digest(each, plan, plan_json), bare) for each, bare in _reaching(named, plan)]
-    new = [each for each in asked if each.bare or each.sha256 not in known]
+    required = [
+        NamedCode(each, _digest(each, plan, plan_json), bare) for each, bare in _reaching_this_machine(named, plan)
+    ]
+    new = [each for each in required if each.bare or each.sha256 not in known]
     if not new:
         return True
     lines = "".join(f"\n    {each}" for each in new)
     absent = [each for each in new if each.sha256 is None]
     if absent:
-        what = f"this plan names what is not on this machine:{lines}"
-        raise UntrustedError(what, hint="It cannot be made again here.")
+        what = f"this plan names code that is not on this machine:{lines}"
+        raise UntrustedError(what, hint="The run cannot be repeated here.")
     if not trust:
         raise UntrustedError(
-            f"this plan is not one that you made here, and to make it again runs the sender's code:{lines}",
+            f"this plan was not made here, and repeating it runs the sender's code:{lines}",
             hint=f"Look at it first. {ANSWER} runs it, and remembers it by these digests.",
         )
     _remember(new)
     return True
 
 
-def _reaching(named: list[Named], plan: Plan) -> Iterator[tuple[Named, bool]]:
+def _reaching_this_machine(named: list[Named], plan: Plan) -> Iterator[tuple[Named, bool]]:
     """Yield what can reach this machine, leaving out programs confined to a guest, and whether it is built without a
     sandbox."""
     for each in named:
         problem = _unconfined(plan, each.kind)
-        said = replace(each, runs=f"{each.runs}, which is not confined here ({problem})") if problem else each
+        described = replace(each, runs=f"{each.runs}, which is not confined here ({problem})") if problem else each
         if each.kind != PROGRAM or problem:
-            yield said, each.kind in BUILT and problem is not None
+            yield described, each.kind in BUILT and problem is not None
 
 
 def _unconfined(plan: Plan, kind: str) -> str | None:
@@ -159,9 +161,9 @@ def _remembered() -> set[str]:
         return set()
 
 
-def _remember(asked: Iterable[Asked]) -> None:
+def _remember(permitted: Iterable[NamedCode]) -> None:
     file = state_directory() / _FILE
-    text = "".join(f"{each.sha256} {each.named.kind} {json.dumps(each.named.name)}\n" for each in asked)
+    text = "".join(f"{each.sha256} {each.named.kind} {json.dumps(each.named.name)}\n" for each in permitted)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

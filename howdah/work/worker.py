@@ -32,7 +32,7 @@ from howdah.record.kernel_log import in_use
 from howdah.record.provenance import analysis_sha256
 from howdah.record.run import read_record
 from howdah.unloaded import collect_rarely, leave_pandas_out
-from howdah.work.forked import be_called, die_with_parent
+from howdah.work.forked import die_with_parent, set_process_name
 from howdah.work.stage import execute, load, read_plan
 
 LOOKS_AFTER_S = 1.0  # wall time without progress after which processor time is checked
@@ -130,7 +130,7 @@ def prepare() -> None:
 def serve(parent: int) -> None:
     """Make runs until standard input ends."""
     die_with_parent(parent)
-    be_called(NAME)
+    set_process_name(NAME)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
     prepare()
     gc.freeze()  # exclude what is loaded from every run's garbage collections

@@ -22,7 +22,7 @@ from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.run import read_record
 from howdah.work.forked import die_with_parent
-from howdah.work.local import Makers
+from howdah.work.local import WorkerProcesses
 
 RUN, SECONDS = "HOWDAH_BENCH_RUN", "HOWDAH_BENCH_SECONDS"
 PRELOAD = {"DASK_DISTRIBUTED__WORKER__PRELOAD": "tests.bench.copied_run"}
@@ -31,7 +31,7 @@ _OWN = ("plan.json", "run.json")
 
 def dask_setup(_worker: Any) -> None:
     """Called by Dask in a worker."""
-    vars(worker)["Makers"] = partial(Makers, (sys.executable, "-m", __name__))
+    vars(worker)["WorkerProcesses"] = partial(WorkerProcesses, (sys.executable, "-m", __name__))
 
 
 def copy(source: RunDirectory, target: RunDirectory) -> str:
@@ -42,7 +42,7 @@ def copy(source: RunDirectory, target: RunDirectory) -> str:
     shutil.copyfile(target.plan, target.share / "plan.json")
     record = read_record(source)
     begun = {name: getattr(own, name) for name in own.model_fields_set}
-    seal(target, record.but(**{**begun, "status": record.status}))
+    seal(target, record.replaced(**{**begun, "status": record.status}))
     return str(read_json(target.verdict)["verdict"])
 
 

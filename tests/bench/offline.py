@@ -14,7 +14,7 @@ from howdah.ingest.run import ingest
 from howdah.measure.run import measure
 from howdah.plan.compile import compile_plan
 from howdah.profile import load
-from howdah.record.digest import covered, digests, forget
+from howdah.record.digest import covered_files, digests, forget_digests
 from howdah.report.build import report
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT, Simulation
@@ -39,12 +39,12 @@ def ingest_rate(run: Simulation) -> list[Figure]:
 def digest_time(run: Simulation) -> list[Figure]:
     """Digests of all files of a run, which each run has at its end. Best of three, nothing remembered."""
     best = min(_timed_digests(run) for _ in range(REPEATS))
-    megabytes = sum((run.directory.path / name).stat().st_size for name in covered(run.directory)) / 1e6
+    megabytes = sum((run.directory.path / name).stat().st_size for name in covered_files(run.directory)) / 1e6
     return [Figure("digests of a run, processor time", best, "s", "", f"{megabytes:.0f} MB")]
 
 
 def _timed_digests(run: Simulation) -> float:
-    forget()
+    forget_digests()
     start = time.process_time()
     digests(run.directory)
     return time.process_time() - start

@@ -16,7 +16,7 @@ from howdah.profile import load
 from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.planned import Prepared, Runs
-from howdah.work.prepared import looked_at
+from howdah.work.prepared import find_existing_runs
 from howdah.work.queue import RunQueue
 from howdah.work.sweep_memory import SweepMemory
 from tests.bench.figure import Figure
@@ -64,7 +64,7 @@ def _measure(place: Path, runs: int) -> dict[str, float]:
     cells = Runs(plans, {plans[0].engine: {}})
     prepared = Prepared(experiment, plans.profile, cells, True, cells.places, SweepMemory(experiment.path))
     prepared.open()
-    RunQueue(looked_at([prepared], 1, False, lambda _text: None).waiting).take()
+    RunQueue(find_existing_runs([prepared], 1, False, lambda _text: None).waiting).take()
     prepared.memory.close()
     processor_s = time.process_time() - start
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3

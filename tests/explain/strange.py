@@ -167,6 +167,20 @@ def keep_alive(count: int = 60) -> list[Packet]:
     return talk.packets
 
 
+def beyond(scale: int) -> list[Packet]:
+    """Ten segments and a pause, again and again, to a receiver whose window is 2**15 shifted by ``scale``."""
+    talk = Talk(scale=scale)
+    at, seq = talk.open(), 1000
+    for _ in range(40):
+        for number in range(10):
+            talk.say(at + number * 12_000, True, seq + number * MSS, 5000, MSS)
+        for number in range(1, 6):
+            talk.say(at + 40 * _MS + number * 24_000, False, 5000, seq + number * 2 * MSS, window=1 << 15)
+        seq += 10 * MSS
+        at += 540 * _MS
+    return talk.packets
+
+
 def stalled(probe_bytes: int, count: int = 4) -> list[Packet]:
     """The receiver's window is full, then 0, and opens after probes: of Linux, which repeat the number before, without
     data, or of Windows, with the next byte."""

@@ -46,7 +46,7 @@ def test_the_readmes_picture_is_what_the_runs_of_today_show(tmp_path: Path) -> N
     for run, name in zip(runs, ("cubic-r0", "cubic-no-hystart-r0"), strict=True):
         copy = RunDirectory(shutil.copytree(run.path, tmp_path / "runs" / name))
         record = first_record(copy.plan.read_text(encoding="utf-8"), "k")
-        seal(copy, record.but(status="finished", analysis_sha256=analysis_sha256()))
+        seal(copy, record.replaced(status="finished", analysis_sha256=analysis_sha256()))
         places.append(str(copy.path))
     page, picture = tmp_path / "start-up.html", tmp_path / "start-up.png"
     assert main(["compare", *places, "--without-prometheus", "--output", str(page)]) == 0

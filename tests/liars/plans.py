@@ -74,7 +74,7 @@ def make_experiment(path: Path) -> Experiment:
         run.path.mkdir()
         run.plan.write_text(plan.to_json())
         digests = {"raw/agent.json": sha256_text(run.name)}
-        write_record(run, first_record(plan.to_json(), "0" * 64).but(status="finished", digests=digests))
+        write_record(run, first_record(plan.to_json(), "0" * 64).replaced(status="finished", digests=digests))
         write_json(run.verdict, {"format": 1, "verdict": "pass", "checks": []})
         listed = {name: getattr(plan, name) for name in ("axes", "algorithm", "repetition")}
         cells.append({"run": run.name, **listed, "status": "finished", "verdict": "pass"})

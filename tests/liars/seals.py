@@ -14,7 +14,7 @@ import pytest
 
 from howdah.claim.claims import judge_claims
 from howdah.errors import HowdahError
-from howdah.record.digest import forget, seal
+from howdah.record.digest import forget_digests, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.result import load_run
 from howdah.record.run import ModuleOrigin, read_record
@@ -43,14 +43,14 @@ class Recorded:
 
     def seal(self, **changes: Any) -> None:
         """Digests of all files as they are now, as somebody writes them who knows of them."""
-        seal(self.run, read_record(self.run).but(**changes))
+        seal(self.run, read_record(self.run).replaced(**changes))
 
 
 Doctor = Callable[[Recorded], object]
 
 
 def _recorded(path: Path) -> Recorded:
-    forget()
+    forget_digests()
     return Recorded(path, make_recorded_experiment(path))
 
 

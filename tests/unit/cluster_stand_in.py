@@ -165,7 +165,7 @@ def make_answer(place: Path, order: Order, *, value: float = 1.0, worker: str = 
     (run.share / "plan.json").write_text(order.plan)
     write_json(run.metrics, {"format": 1, "rows": [{"value": value}]})
     write_json(run.verdict, {"format": 1, "verdict": "pass", "checks": []})
-    seal(run, read_record(run).but(status="finished", analysis_sha256=analysis_sha256()))
+    seal(run, read_record(run).replaced(status="finished", analysis_sha256=analysis_sha256()))
     pack = place / "pack"
     sha256 = pack_run(run, order.name, pack)
     made = MadeRun(

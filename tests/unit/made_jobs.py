@@ -12,7 +12,7 @@ from howdah.work.experiment import PlannedRun
 from howdah.work.job import Executor, Job, Outcome
 from howdah.work.local import WORKER, LocalExecutor
 from howdah.work.planned import Prepared, Runs
-from howdah.work.prepared import looked_at
+from howdah.work.prepared import find_existing_runs
 from howdah.work.queue import RunQueue
 from howdah.work.sweep_memory import SweepMemory
 
@@ -47,7 +47,7 @@ def run_jobs(
         cells = _Given([job.cell for job in jobs if job.experiment is experiment])
         memory = SweepMemory(experiment.path)
         prepared.append(Prepared(experiment, cast("Profile", None), cells, True, cells.places, memory))
-    found = looked_at(prepared, 1, again, lambda _text: None)
+    found = find_existing_runs(prepared, 1, again, lambda _text: None)
     assert not found.refused
     queue = RunQueue(found.waiting, found.there, again=again)
     outcomes = run_queue(queue, executor or LocalExecutor(workers, worker), listen, keep_going=keep_going)

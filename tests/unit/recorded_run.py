@@ -148,7 +148,7 @@ def record_experiment(path: Path) -> RunDirectory:
     path.mkdir()
     run = make_recorded_run(path)
     text = run.plan.read_text()
-    write_record(run, first_record(text, "a" * 64).but(status="finished"))
+    write_record(run, first_record(text, "a" * 64).replaced(status="finished"))
     refresh(run)
     plan = json.loads(text)
     cell = {name: plan[name] for name in ("axes", "algorithm", "repetition")}

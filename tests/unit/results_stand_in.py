@@ -19,7 +19,7 @@ WORKER = """
     (run.raw / "agent.json").write_text("{}")
     results(run)
     kernel = KernelOrigin(release="6.12.1")
-    seal(run, read_record(run).but(status="finished", wall_s=1.0, kernel=kernel, analysis_sha256=ANALYSIS))
+    seal(run, read_record(run).replaced(status="finished", wall_s=1.0, kernel=kernel, analysis_sha256=ANALYSIS))
     print(json.dumps({"verdict": "pass"}))
 """
 

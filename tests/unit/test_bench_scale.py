@@ -13,7 +13,7 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 from howdah.cluster.store import pack_run, unpack_run
 from howdah.record.directory import RunDirectory, read_json
 from howdah.work.experiment import begin_run
-from howdah.work.local import Ended, Makers
+from howdah.work.local import Ended, WorkerProcesses
 from tests.bench.cluster_cost import Cost
 from tests.bench.copied_run import RUN, SECONDS, copy
 from tests.bench.scale import CORES, Atlas, makespan, modelled
@@ -65,7 +65,7 @@ def test_the_stand_in_understands_what_a_worker_is_told(tmp_path: Path, monkeypa
     made = next(make_experiment(tmp_path / "made", scenario).glob("*/run.json")).parent
     monkeypatch.setenv(RUN, str(made))
     monkeypatch.setenv(SECONDS, "0")
-    makers = Makers((sys.executable, "-m", "tests.bench.copied_run"))
+    makers = WorkerProcesses((sys.executable, "-m", "tests.bench.copied_run"))
     try:
         making = makers.give(begin_run(tmp_path / "run", make_plan().to_json(), "a" * 64, {}), keep_data=False)
         while making.read():

@@ -202,7 +202,7 @@ def _begun(experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting) ->
     """One run, begun by the second worker, which is lost then."""
     job = make_job(experiment)
     executor, client = make_executor(waiting, tmp_path, job)
-    executor._told.put(("event", RunProgress(job.cell.key, THERE, "flows", 1, 2)))
+    executor._events.put(("event", RunProgress(job.cell.key, THERE, "flows", 1, 2)))
     executor.wait(0.01)
     waiting.end(0, CancelledError())
     assert executor.wait(0.01) == []
@@ -216,8 +216,8 @@ def test_a_run_that_its_lost_worker_had_finished_is_not_made_again(
     experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     executor, client = _begun(experiment, tmp_path, waiting)
-    executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
-    executor._told.put(("ready", executor.workers.members[1]))
+    executor._events.put(("unfetched", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
+    executor._events.put(("ready", executor.workers.members[1]))
     assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
     assert len(client.orders) == 1
 
@@ -229,7 +229,7 @@ def test_a_run_that_a_lost_worker_may_have_begun_unheard_is_held_too(
     waiting.end(0, KilledWorker("x", SimpleNamespace(address=THERE), 0))
     executor.wait(0.01)
     assert len(client.orders) == 1
-    executor._told.put(("ready", executor.workers.members[1]))
+    executor._events.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
     assert len(client.orders) == 2
 
@@ -239,7 +239,7 @@ def test_a_run_that_its_lost_worker_still_makes_is_given_to_it(
 ) -> None:
     executor, client = _begun(experiment, tmp_path, waiting)
     executor.workers.members[1].making = [client.orders[0].key]
-    executor._told.put(("ready", executor.workers.members[1]))
+    executor._events.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
     assert client.may == [None, [THERE]]
 
@@ -257,9 +257,9 @@ def test_a_run_that_a_worker_makes_for_a_command_before_is_joined(
     assert client.may == [[THERE]]
     executor.workers.members[1].ready = False
     executor.give(jobs[1])
-    executor._told.put(("event", RunProgress(jobs[1].cell.key, HERE)))
+    executor._events.put(("event", RunProgress(jobs[1].cell.key, HERE)))
     executor.workers.members[1].ready, executor.workers.members[1].making = True, [jobs[1].cell.key]
-    executor._told.put(("ready", executor.workers.members[1]))
+    executor._events.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
     assert client.may == [[THERE], [HERE], [THERE]]
     assert (HERE, worker.abandon, [jobs[1].cell.key]) in called
@@ -272,14 +272,14 @@ def test_a_run_that_its_lost_worker_had_not_finished_is_given_to_any(
 ) -> None:
     """As soon as the worker is back, or after some time without it."""
     executor, client = _begun(experiment, tmp_path, waiting)
-    executor._told.put(("ready", executor.workers.members[0]))
+    executor._events.put(("ready", executor.workers.members[0]))
     executor.wait(0.01)
     assert len(client.orders) == 1, "that was another one"
-    executor._told.put(("ready", executor.workers.members[1]))
+    executor._events.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
     assert client.may == [None, None]
     monkeypatch.setattr(module, "_HELD_S", -1.0)
-    executor._told.put(("event", RunProgress(client.orders[0].key, THERE)))
+    executor._events.put(("event", RunProgress(client.orders[0].key, THERE)))
     executor.wait(0.01)
     waiting.end(1, CancelledError())
     executor.wait(0.01)

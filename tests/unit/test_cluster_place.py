@@ -96,7 +96,7 @@ def test_certificates_are_made_once_and_serve_both_ends(tmp_path: Path, capsys: 
 
 def test_certificates_that_are_not_there_are_told(tmp_path: Path) -> None:
     connect = pytest.importorskip("howdah.cluster.connect", reason="Dask is not installed")
-    with pytest.raises(HowdahError, match=r"no ca\.pem"):
+    with pytest.raises(HowdahError, match=r"ca\.pem is missing"):
         connect.security_of(tmp_path)
 
 
@@ -148,9 +148,9 @@ def test_a_command_of_somebody_else_is_refused(change: str, tmp_path: Path, monk
     file.write_text(json.dumps([kept] if change == "a list" else kept))
     given: list[object] = []
     monkeypatch.setattr(os, "execv", lambda *words: given.append(words))
-    with pytest.raises(HowdahError, match="not one that you gave") as caught:
+    with pytest.raises(HowdahError, match="not stored by you") as caught:
         attached(tmp_path)
     assert caught.value.where == str(file)
-    assert "Give the command again yourself" in str(caught.value.hint)
+    assert "Run the command again yourself" in str(caught.value.hint)
     assert main(["attach", "--runs", str(tmp_path)]) != 0
     assert not given

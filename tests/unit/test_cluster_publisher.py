@@ -49,7 +49,7 @@ def test_a_changed_file_is_not_published(experiment: ExperimentDirectory, tmp_pa
         return replace(answer, pack=answer.pack[:-9] + b"\0" + answer.pack[-8:])
 
     outcomes, _, _ = make_runs([make_job(experiment)], answers, tmp_path)
-    assert "and it was damaged on its way each time" in str(outcomes[0].error)
+    assert "and it was damaged in transit each time" in str(outcomes[0].error)
     assert not list(experiment.path.glob("[!.]*"))
 
 
@@ -57,7 +57,7 @@ def test_another_run_than_was_asked_for_is_not_published(experiment: ExperimentD
     outcomes, _, _ = make_runs(
         [make_job(experiment)], lambda order, _n: make_answer(tmp_path / "w", replace(order, key="f" * 64)), tmp_path
     )
-    assert "another run than it was asked for" in str(outcomes[0].error)
+    assert "a different run than requested" in str(outcomes[0].error)
 
 
 def test_two_results_of_one_key_are_an_alarm(experiment: ExperimentDirectory, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_run_of_a_command_before_is_compared_with_what_is_in_its_place(
     called: list[Any] = []
     hear(called, monkeypatch)
     executor.open([later])
-    executor._told.put(("unfetched", make_answer(tmp_path / "again", client.orders[0], value=value)))
+    executor._events.put(("unfetched", make_answer(tmp_path / "again", client.orders[0], value=value)))
     if value == 1.0:
         assert executor.wait(0.1) == []
         assert (HERE, worker.drop_runs, [job.cell.key]) in called
@@ -120,7 +120,7 @@ def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: Exper
     result = make_answer(tmp_path / "w", orders[0])
     client = Client(None)
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
-    executor._told.put(("unfetched", result))
+    executor._events.put(("unfetched", result))
     executor.open([job])
     assert executor.wait(0.1) == []
     executor.give(job)
@@ -140,10 +140,10 @@ def test_a_run_that_is_finished_elsewhere_is_ended(
     job = make_job(experiment)
     executor.open([job])
     executor.give(job)
-    executor._told.put(("event", RunProgress(job.cell.key, THERE, "flows", 1, 2)))
+    executor._events.put(("event", RunProgress(job.cell.key, THERE, "flows", 1, 2)))
     assert executor.wait(0.1) == []
     assert [work.share for work in executor.active] == [0.5]
-    executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0])))
+    executor._events.put(("unfetched", make_answer(tmp_path / "w", client.orders[0])))
     assert [each.verdict for each in executor.wait(0.1)] == ["pass"]
     assert (THERE, worker.abandon, [job.cell.key]) in called
     assert (HERE, worker.drop_runs, [job.cell.key]) in called
@@ -154,7 +154,7 @@ def test_a_run_that_waits_to_be_begun_is_not_begun_when_it_is_there(
 ) -> None:
     """A worker tells of what it has finished after the run was given to another one."""
     executor, client = make_executor(waiting, tmp_path, make_job(experiment))
-    executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
+    executor._events.put(("unfetched", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
     assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
     assert len(client.cancelled) == 1
 

@@ -158,7 +158,7 @@ def test_no_number_of_jobs_is_told(jobs_asked: str, tmp_path: Path) -> None:
     settings = tmp_path / "cluster.yaml"
     settings.write_text(f"jobs: {jobs_asked}\ncores: 1\nmemory: 1 GB\n")
     with (
-        pytest.raises(HowdahError, match="jobs: expected how many jobs to start"),
+        pytest.raises(HowdahError, match="jobs: expected the number of jobs"),
         connected(Place(kind="slurm", argument=str(settings)), lambda _text: None),
     ):
         pass

@@ -98,10 +98,10 @@ def test_a_worker_that_cannot_put_it_there_says_why_and_keeps_it(
     own = Store()
     own.put(_made(), pack)
     (tmp_path / "occupied").write_text("no directory")
-    found = worker._shared(Delivery(_made(), "", "x"), own, f"file://{tmp_path}/occupied")
+    found = worker._share(Delivery(_made(), "", "x"), own, f"file://{tmp_path}/occupied")
     assert "cannot be put into the store" in str(found.not_stored)
     assert not found.stored
-    found = worker._shared(Delivery(_made(), "", "x"), own, f"file://{tmp_path}/shared")
+    found = worker._share(Delivery(_made(), "", "x"), own, f"file://{tmp_path}/shared")
     assert found.stored
     assert found.not_stored is None
     assert SharedStore(f"file://{tmp_path}/shared").read(_made()) == b"run"

@@ -19,7 +19,7 @@ from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Outcome, Rest, Work
 from howdah.work.planned import Prepared, Runs
-from howdah.work.prepared import looked_at
+from howdah.work.prepared import find_existing_runs
 from howdah.work.queue import RunQueue
 from howdah.work.sweep_memory import SweepMemory
 from tests.unit.cluster_stand_in import Future, Waiting, experiment, hear, make_answer, make_executor, waiting
@@ -59,7 +59,7 @@ class Sweep:
         self.memory = SweepMemory(experiment.path)
         prepared = Prepared(experiment, profile, cells, True, cells.places, self.memory)
         prepared.open()
-        found = looked_at([prepared], 1, False, lambda _text: None)
+        found = find_existing_runs([prepared], 1, False, lambda _text: None)
         self.there = found.known
         self.queue = RunQueue(found.waiting, found.there, known=found.known)
         self.told = 0
@@ -137,7 +137,7 @@ def test_what_workers_finished_while_the_client_was_away_is_taken(
     assert len(left) == WINDOW - 1, "as many as were handed out, less one that has ended since"
     second = Sweep(tmp_path, waiting)
     for order in left:
-        second.executor._told.put(("unfetched", make_answer(second.place, order)))
+        second.executor._events.put(("unfetched", make_answer(second.place, order)))
     assert second.make() == []
     assert len(_finished(experiment)) == RUNS
     given = set(second.names) & set(first.names)  # before the worker had told of them

@@ -63,7 +63,7 @@ def test_who_has_the_certificates_is_taken(secured: Secured) -> None:
 
 def test_none_at_all(secured: Secured) -> None:
     said = _refusal(secured.place(None))
-    assert "asks for a certificate, and none was given" in said
+    assert "requires a certificate, and none was given" in said
     assert "--tls DIR" in said
 
 
@@ -79,7 +79,7 @@ def test_a_certificate_of_another_authority_than_the_clusters(secured: Secured) 
 
 def test_an_address_without_tls(secured: Secured) -> None:
     assert "this address has no TLS" in _refusal(secured.place(secured.own, "tcp"))
-    assert "this scheduler speaks TLS alone" in _refusal(secured.place(None, "tcp"))
+    assert "this scheduler accepts only TLS" in _refusal(secured.place(None, "tcp"))
 
 
 def test_files_that_are_no_certificates(secured: Secured, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_what_is_compressed_is_analysed_anew_and_is_the_same(
     assert sorted(file.name for file in recorded.raw.glob("*.bin")) == [], "all of them are compressed"
     shutil.rmtree(recorded.tables)
     recorded.metrics.write_text("{}")
-    seal(recorded, read_record(recorded).but(analysis_sha256="of an earlier howdah"))
+    seal(recorded, read_record(recorded).replaced(analysis_sha256="of an earlier howdah"))
     assert main(["report", str(recorded.path.parent), "--without-prometheus"]) == 0
     assert equal(before, recorded) is None
     assert recorded.metrics.read_bytes() == before.metrics.read_bytes()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from howdah.record import digest
-from howdah.record.digest import MismatchError, check, covered, mismatches, remove_data, seal
+from howdah.record.digest import MismatchError, check, covered_files, mismatches, remove_data, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import load_run
@@ -40,8 +40,8 @@ def _said(run: RunDirectory) -> list[str]:
 def test_every_file_has_a_digest_but_the_one_that_holds_them(run: RunDirectory) -> None:
     (run.path / ".metrics.json.77").write_text("half")
     everything = {str(file.relative_to(run.path)) for file in run.path.rglob("*") if file.is_file()}
-    assert set(covered(run)) == everything - {"run.json", ".metrics.json.77"}
-    assert set(read_json(run.provenance)["digests"]) == set(covered(run))
+    assert set(covered_files(run)) == everything - {"run.json", ".metrics.json.77"}
+    assert set(read_json(run.provenance)["digests"]) == set(covered_files(run))
     assert _said(run) == []
 
 
@@ -160,7 +160,7 @@ def test_data_that_are_gone_are_not_analysed_into_nothing(tmp_path: Path) -> Non
 def test_the_newest_digests_are_remembered_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command may take in a million runs."""
     monkeypatch.setattr(digest, "_MOST_KNOWN", 3)
-    digest.forget()
+    digest.forget_digests()
     files = [tmp_path / str(number) for number in range(8)]
     for file in files:
         file.write_text(file.name)

@@ -16,11 +16,12 @@ from howdah.command.main import main
 from howdah.errors import RecordError
 from howdah.explain.explained import Explained
 from howdah.explain.read import read_files
+from howdah.explain.words import sentence
 from howdah.held import HeldBy
 from tests.explain.damage import pcap
 from tests.explain.made import Path as Drawn
 from tests.explain.made import transfer
-from tests.explain.strange import strange
+from tests.explain.strange import beyond, strange
 
 MADE = dict(strange())
 REFUSED = {
@@ -86,6 +87,19 @@ def test_a_sender_without_data_is_the_application_s(name: str, shown: Shown) -> 
     assert flow.held_back_by is HeldBy.APPLICATION
     assert flow.holding is not None and flow.holding.share(HeldBy.APPLICATION) > 0.95
     assert flow.retransmitted_packets == 0, "keepalives are no repairs"
+
+
+@pytest.mark.parametrize("scale", [14, 16])
+def test_a_window_beyond_the_numbers_of_tcp_is_no_stalled_application(scale: int, tmp_path: Path) -> None:
+    """A sender that does not take a shift of 16 for 14 has a window of 2**31, and stops."""
+    (tmp_path / "it").write_bytes(pcap(beyond(scale)))
+    flow = read_files([tmp_path / "it"], 1).flows[0]
+    assert flow.holding is not None and flow.receive_window_most_bytes == 1 << 29, "as RFC 7323 has it"
+    kind = HeldBy.APPLICATION if scale == 14 else HeldBy.UNKNOWN
+    assert flow.held_back_by is kind and flow.holding.share(kind) > 0.95
+    assert flow.limit == ("application" if scale == 14 else None)
+    assert [note for note in flow.notes if "window scale of 16" in note] == flow.notes[: scale == 16]
+    assert ("had nothing to send" in sentence(flow)) is (scale == 14)
 
 
 @pytest.mark.parametrize("name", ["zero windows", "zero windows and probes of a byte"])

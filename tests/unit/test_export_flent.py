@@ -174,7 +174,7 @@ def test_the_command_exports_what_it_can_and_names_what_it_cannot(
 
 def test_a_run_whose_tables_were_not_kept_is_refused(root: Path) -> None:
     run = load_experiment(root).runs[0]
-    bare = dataclasses.replace(run, provenance=run.provenance.but(data_removed=True))
+    bare = dataclasses.replace(run, provenance=run.provenance.replaced(data_removed=True))
     with pytest.raises(HowdahError, match="not kept"):
         flent_document(bare)
 

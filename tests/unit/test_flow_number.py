@@ -77,7 +77,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     agent["flows"][0]["id"] = 2
     write_json(run.raw / "agent.json", agent)
     text = run.plan.read_text()
-    write_record(run, first_record(text, "a" * 64).but(status="finished"))
+    write_record(run, first_record(text, "a" * 64).replaced(status="finished"))
     refresh(run)
     cell = {"axes": plan.axes, "algorithm": plan.algorithm, "repetition": plan.repetition}
     cell |= {"run": run.name, "status": "finished", "verdict": read_json(run.verdict)["verdict"]}

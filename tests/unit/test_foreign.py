@@ -48,7 +48,7 @@ from howdah.record.directory import RunDirectory, parse_json
 from howdah.record.raw import read_raw_bytes
 from howdah.record.result import load_experiment
 from howdah.record.run import HostMachine, read_record
-from howdah.record.table import opened
+from howdah.record.table import open_table
 from howdah.report.section import kernel_messages
 from howdah.scratch import scratch
 from howdah.verify.run import PREFIX, verify_run
@@ -145,7 +145,7 @@ def test_a_pack_that_would_write_a_verdict_shows_its_name(tmp_path: Path, capsys
         assert main([*words, *(["--runs", str(tmp_path)] if words[0] != "unpack" else [])]) != 0
     run = make_recorded_experiment(tmp_path / "recorded")
     (run.raw / name).write_text("x")
-    seal(run, read_record(run).but(host=HostMachine(cpu=name)))
+    seal(run, read_record(run).replaced(host=HostMachine(cpu=name)))
     (run.raw / name).unlink()
     main(["verify", str(run.path)])
     said = capsys.readouterr()
@@ -234,7 +234,7 @@ def test_a_table_of_more_rows_than_its_bytes_can_hold_is_not_read(tmp_path: Path
     file = tmp_path / "flow.parquet"
     pq.write_table(pa.table({"x": pa.array([0], pa.int64()).take(pa.array([0] * 8_000_000))}), file)
     assert file.stat().st_size < 100_000
-    with pytest.raises(HowdahError, match="8000000 rows in"), opened(file, "flow"):
+    with pytest.raises(HowdahError, match="8000000 rows in"), open_table(file, "flow"):
         pass
 
 

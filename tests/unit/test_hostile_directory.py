@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from howdah.place import OWN_PYTHON, PACKAGE
-from howdah.work.local import Makers
+from howdah.work.local import WorkerProcesses
 from tests.unit.recorded_run import make_recorded_experiment
 
 _MODULES = ("howdah", "json", "numpy", "pyarrow", "sitecustomize", "usercustomize", "multiprocessing", "re", "dask")
@@ -47,7 +47,8 @@ def test_no_command_imports_what_lies_there(words: tuple[str, ...], hostile: Pat
 
 def test_a_worker_that_is_started_does_not_either(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(hostile)
-    process = subprocess.Popen([*Makers().command, str(os.getpid())], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [*WorkerProcesses().command, str(os.getpid())]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     _, said = process.communicate(b"", timeout=120)
     assert (process.returncode, said) == (0, b"")
     assert not (hostile.parent / "mark").exists()

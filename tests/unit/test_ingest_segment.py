@@ -195,7 +195,7 @@ def test_a_capture_that_is_not_of_ethernet_gives_no_rows(tmp_path: Path) -> None
     [
         (b"", (-1, 0)),
         (b"\x03\x03\x0e", (14, 0)),
-        (b"\x03\x03\xff", (14, 0)),
+        (b"\x03\x03\xff", (255, 0)),
         (b"\x03\x04\x05\x00", (-1, 0)),
         (b"\0\x03\x03\x05", (-1, 0)),
         (b"\1\1\1\x03\x03\x05\x05\x0a" + bytes(8), (5, 1)),

@@ -156,7 +156,7 @@ def test_nothing_is_read_before_it_is_asked_for(root: Path, monkeypatch: pytest.
     def refuse(*_arguments: object, **_named: object) -> None:
         raise AssertionError("results were read")
 
-    monkeypatch.setattr(gathered, "read_others", refuse)
+    monkeypatch.setattr(gathered, "read_changed_runs", refuse)
     e = howdah.load(root)
     _rows = (e.metrics, e.acks, e.exits, e.runs, e.qdisc)
     with pytest.raises(AssertionError, match="results were read"):

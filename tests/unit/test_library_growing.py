@@ -67,7 +67,7 @@ def _copy(made: Path, root: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.read_bytes())
     for run in _runs(root):
-        seal(run, read_record(run).but(analysis_sha256=analysis_sha256()))
+        seal(run, read_record(run).replaced(analysis_sha256=analysis_sha256()))
 
 
 def _runs(root: Path) -> list[RunDirectory]:

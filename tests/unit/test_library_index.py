@@ -36,7 +36,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     scenario = Scenario(repetitions=1, duration_s=2.0, second_flow_s=1.0, axes=axes, invalid=(("reno", 0),))
     made = make_experiment(tmp_path, scenario)
     for run in _runs(made):
-        seal(run, read_record(run).but(analysis_sha256=analysis_sha256()))
+        seal(run, read_record(run).replaced(analysis_sha256=analysis_sha256()))
     return made
 
 

@@ -58,7 +58,7 @@ def recorded(home: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     index = read_json(run.path.parent / "experiment.json")
     index["profile"]["file"] = f"{home}/profiles/recorded.yaml"
     write_json(run.path.parent / "experiment.json", index)
-    seal(run, read_record(run).but(rerun_of=f"{home}/runs/other"))
+    seal(run, read_record(run).replaced(rerun_of=f"{home}/runs/other"))
     return run
 
 

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from howdah.errors import RecordError
+from howdah.place import DOCS
+from howdah.plan.compile import compile_plan
 from howdah.plan.plan import of_today
+from howdah.profile import load
 from howdah.record.reading import read_plan_file
 from tests.unit.profile_factory import make_one
 
@@ -70,6 +73,12 @@ def test_the_place_of_a_reference_is_named(tmp_path: Path) -> None:
     what = re.escape(f"operation {number} (link) names the host 'nobody', which the plan does not have")
     with pytest.raises(RecordError, match=what):
         read_plan_file(tmp_path / "plan.json")
+
+
+def test_the_examples_of_own_modules_are_read(tmp_path: Path) -> None:
+    for cell in load(DOCS / "examples" / "mine.yaml").cells():
+        (tmp_path / "plan.json").write_text(compile_plan(cell).to_json())
+        assert read_plan_file(tmp_path / "plan.json").run == cell.run
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,17 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
     assert lines[1].startswith("  … 1/4  about ")
 
 
+def test_a_log_has_whole_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """However long: rich takes 80 columns where there is no terminal, and a log of CI is read by programs, too."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    words = " ".join(f"word{number}" for number in range(60))
+    with Display(quiet=False) as display:
+        display.say(f"  ✕ {words}")
+        display.build(words, 0, 0)
+        display.single(f"{words}.", 0, 1)
+    assert capsys.readouterr().err.splitlines() == [f"  ✕ {words}", f"  {words}", f"  {words}."]
+
+
 def test_no_promise_before_a_quarter_of_the_cost_is_made() -> None:
     """3 of 13 runs made, and the 10 that wait are the long ones: 1:39 was promised, and it took 11 minutes."""
     short, long = _plan(1_000_000), _plan(5_000_000_000, 60.0)
@@ -182,8 +193,8 @@ def test_a_run_that_takes_longer_than_its_cost_says_has_time_left() -> None:
 
 
 def test_nothing_left_is_not_said() -> None:
-    assert progress.left_words(0.4) == ""
-    assert progress.left_words(99.0) == "  about 1:39 left"
+    assert progress.time_left_text(0.4) == ""
+    assert progress.time_left_text(99.0) == "  about 1:39 left"
 
 
 def test_a_step_says_how_far_it_is_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:

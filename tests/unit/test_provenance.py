@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Its ``now`` are seconds; nobody has asked yet."""
     made = SimpleNamespace(now=1000.0)
     monkeypatch.setattr(provenance, "time", SimpleNamespace(monotonic=lambda: made.now))
-    monkeypatch.setattr(provenance, "_asked", (0.0, None, None))
+    monkeypatch.setattr(provenance, "_git_answer", (0.0, None, None))
     return made
 
 

@@ -25,7 +25,7 @@ def experiment(tmp_path: Path) -> Path:
     root = make_experiment(tmp_path, Scenario(duration_s=1.0, second_flow_s=0.3, repetitions=2))
     for file in root.glob("*/run.json"):
         run = RunDirectory(file.parent)
-        seal(run, read_record(run).but(analysis_sha256=analysis_sha256()))
+        seal(run, read_record(run).replaced(analysis_sha256=analysis_sha256()))
     return root
 
 

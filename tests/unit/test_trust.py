@@ -97,7 +97,7 @@ def test_everything_that_would_run_is_named_and_asked_for(what: str, monkeypatch
     with pytest.raises(UntrustedError):
         check_trust(plan, text, _RECORD, trust=False)
     with pytest.raises(UntrustedError):
-        check_trust(plan, text, _RECORD.but(made_here="0" * 32), trust=False)
+        check_trust(plan, text, _RECORD.replaced(made_here="0" * 32), trust=False)
     check_trust(plan, text, signed(_RECORD, plan, text), trust=False)  # the user's own
 
 
@@ -278,11 +278,11 @@ def test_of_a_stack_its_yaml_and_sources_are_allowed_and_nothing_beside_them(
     ]
     for changed, content in changes:
         changed.write_text(content)
-        with pytest.raises(UntrustedError, match="this plan is not one that you made here"):
+        with pytest.raises(UntrustedError, match="this plan was not made here"):
             check_trust(plan, text, _RECORD, trust=False)
         assert check_trust(plan, text, _RECORD, trust=True) is True
     file.write_text("root:x:0:0\n")
-    with pytest.raises(UntrustedError, match="this plan names what is not on this machine"):
+    with pytest.raises(UntrustedError, match="this plan names code that is not on this machine"):
         check_trust(plan, text, _RECORD, trust=True)
 
 

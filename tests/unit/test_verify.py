@@ -237,7 +237,7 @@ def test_another_kernel_or_module_than_the_guest_said(recorded: _Recorded, what:
     agent |= {"kernel_release": "6.12.1", "modules": {"tcp_mine": {"srcversion": "AAAA"}}}
     write_json(recorded.run.raw / "agent.json", agent)
     modules = {"tcp_mine": ModuleOrigin(srcversion="AAAA")}
-    seal(recorded.run, read_record(recorded.run).but(kernel=KernelOrigin(release="6.12.1"), modules=modules))
+    seal(recorded.run, read_record(recorded.run).replaced(kernel=KernelOrigin(release="6.12.1"), modules=modules))
     refresh(recorded.run, force=True)
     assert recorded.verify()[0] == 0
     changed = {"kernel": {"release": "6.99.0"}} if what == "kernel" else {"modules": {"tcp_mine": {"srcversion": "B"}}}

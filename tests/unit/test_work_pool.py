@@ -57,7 +57,7 @@ def as_in_a_command() -> Iterator[None]:
 @pytest.mark.timeout(60)
 @pytest.mark.usefixtures("as_in_a_command")
 def test_the_others_of_a_killed_one_end_in_the_middle_of_their_work(tmp_path: Path) -> None:
-    with pytest.raises(HowdahError, match="ended from outside"), pool(2) as processes:
+    with pytest.raises(HowdahError, match="worker process of this command was killed"), pool(2) as processes:
         processes.submit(_stay, tmp_path / "here")
         processes.submit(_kill_myself, tmp_path / "here").result()
 
@@ -65,7 +65,7 @@ def test_the_others_of_a_killed_one_end_in_the_middle_of_their_work(tmp_path: Pa
 @pytest.mark.timeout(60)
 @pytest.mark.usefixtures("as_in_a_command")
 def test_the_others_end_where_the_killed_one_held_the_lock(tmp_path: Path) -> None:
-    with pytest.raises(HowdahError, match="ended from outside"), pool(2) as processes:
+    with pytest.raises(HowdahError, match="worker process of this command was killed"), pool(2) as processes:
         processes.submit(_stay, tmp_path / "here")
         processes.submit(_kill_myself_with_the_lock, tmp_path / "here").result()
 
@@ -84,7 +84,7 @@ def test_ctrl_c_ends_what_they_are_at(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_killed_is_told_in_words() -> None:
-    with pytest.raises(HowdahError, match="ended from outside") as caught, pool(2) as processes:
+    with pytest.raises(HowdahError, match="worker process of this command was killed") as caught, pool(2) as processes:
         processes.submit(_kill_myself).result()
     assert caught.value.hint is not None
 

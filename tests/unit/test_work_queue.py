@@ -24,7 +24,7 @@ from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Work
 from howdah.work.planned import Prepared, Runs
-from howdah.work.prepared import looked_at, make
+from howdah.work.prepared import find_existing_runs, make
 from howdah.work.queue import RunQueue
 from howdah.work.sweep_memory import SweepMemory, useless_memories
 
@@ -149,7 +149,7 @@ class _Sweep:
     def begin(self) -> int:
         """Find what is there; the number of runs that the memory has."""
         self.prepared.open()
-        found = looked_at([self.prepared], 1, False, lambda _text: None)
+        found = find_existing_runs([self.prepared], 1, False, lambda _text: None)
         assert found.refused == []
         self.queue = RunQueue(found.waiting, found.there, known=found.known)
         return found.known

@@ -266,7 +266,7 @@ def test_rerun_names_the_module_whose_header_alone_changed(bench: Bench, monkeyp
     run = RunDirectory(bench.one("cubic-r0"))
 
     def rerun(before: ModuleOrigin, now: ModuleOrigin) -> str:
-        write_record(run, read_record(run).but(modules={"ss_mine": before, "ss_other": same}))
+        write_record(run, read_record(run).replaced(modules={"ss_mine": before, "ss_other": same}))
         modules = {"ss_mine": now, "ss_other": same}
         report = EngineReport(kernel=KernelOrigin(release=_RELEASE), modules=modules)
         monkeypatch.setattr(_Engine, "run", _engine_of(_RELEASE, report))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from howdah.record.directory import RunDirectory
-from howdah.work.local import Makers
+from howdah.work.local import WorkerProcesses
 from howdah.work.worker import NAME
 
 # A run's directory says by its name how the run ends; its process is told on standard output.
@@ -100,11 +100,11 @@ import json, sys
 from pathlib import Path
 from howdah.record.directory import RunDirectory
 from howdah.unloaded import leave_pandas_out
-from howdah.work.local import Makers
+from howdah.work.local import WorkerProcesses
 
 leave_pandas_out()
 first, second, third = (RunDirectory(Path(each)) for each in sys.argv[1:])
-makers = Makers()
+makers = WorkerProcesses()
 makings = [makers.give(each) for each in (first, second)]
 pids = [making.process.pid for making in makings]
 for making in makings:
@@ -162,7 +162,7 @@ def test_they_have_a_name_and_die_with_their_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("environment", [None, {"HOWDAH_NOTHING": "1"}])
 def test_another_program_has_them_started(tmp_path: Path, environment: dict[str, str] | None) -> None:
     """What it has patched, and what it holds, stays its own."""
-    makers = Makers(environment=environment)
+    makers = WorkerProcesses(environment=environment)
     making = makers.give(RunDirectory(tmp_path))
     assert isinstance(making.process, subprocess.Popen)
     while making.read():

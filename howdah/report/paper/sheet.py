@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howdah.distribution import install_extra
-from howdah.errors import HowdahError, UsageError, explain
+from howdah.errors import HowdahError, UsageError, explain, remedy
 from howdah.record.directory import write_whole
 from howdah.report.plot.scale import Scale, ticks
 
@@ -142,7 +142,9 @@ def write(figure: Figure, target: Path, format_: str, title: str) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, held.getvalue())
     except OSError as error:
-        raise HowdahError(f"the figure cannot be written: {explain(error)}", where=str(target)) from error
+        raise HowdahError(
+            f"the figure cannot be written: {explain(error)}", where=str(target), hint=remedy(error)
+        ) from error
     return target
 
 
