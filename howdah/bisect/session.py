@@ -195,8 +195,7 @@ class Step:
 
 
 class Session:
-    """A bisection of one repository. ``directory`` holds the work tree and session.json; ``build_tree`` is where
-    kernels are built."""
+    """A bisection of one repository, with its work tree and session.json in ``directory``, built in ``build_tree``."""
 
     def __init__(self, repository: Path, cache: Cache | None = None) -> None:
         cache = cache or Cache()
@@ -226,14 +225,14 @@ class Session:
                 raise HowdahError(
                     "another bisection of this repository was interrupted",
                     where=str(self.directory),
-                    hint="Repeat its command to continue, or drop it with 'howdah bisect --abandon --tree DIR'.",
+                    hint="Repeat its command to continue it, or drop it with 'howdah bisect --abandon --tree DIR'.",
                 )
             self.steps = [checked(Step, each, self.record) for each in known["steps"]]
             if self.steps:
-                say(f"going on after {counted(len(self.steps), 'revision')}")
+                say(f"continuing after {counted(len(self.steps), 'revision')}")
         self._write(question)
         if not self.worktree.exists:
-            say("checking a work tree out in the cache")
+            say("checking out a work tree in the cache")
             self.worktree.create(question.good)
 
     def find(self, question: Question, trial: Trial, say: Say) -> Found:
@@ -248,7 +247,7 @@ class Session:
                 if answer.verdict != expected:
                     self.record.unlink()  # do not keep it: the user will name other ends
                     raise HowdahError(
-                        f"{revision[:12]} was named {expected}, and it is {_shown(answer.verdict)}: {answer.why}",
+                        f"{revision[:12]}was named {expected}, but it is {_shown(answer.verdict)}: {answer.why}",
                         where=str(tree.repository),
                         hint="Name other ends, or another claim; docs/nightly.md says how answers are found.",
                     )

@@ -11,7 +11,7 @@ from howdah.claim.expectation import bounds
 from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, At, metric_named
 from howdah.claim.grid import judge_grid
 from howdah.claim.judging import Judging, expected_text
-from howdah.claim.sample import Field, Made
+from howdah.claim.sample import ClaimRun, ClaimRuns
 from howdah.errors import HowdahError
 from howdah.metric import RATIO, Metric
 from howdah.profile.claim import ClaimSection
@@ -64,15 +64,15 @@ def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
     """The content of claims.json, or None without claims; writes nothing."""
     if profile is None and not _read_experiment(directory)[2].claims:
         return None  # without reading any run
-    field, quick, claims = field_of(directory)
+    runs, quick, claims = read_claim_runs(directory)
     if profile is not None:
         loaded = load(profile)
-        field, claims = replace(field, controls=loaded.controls, unknowns=loaded.unknown), loaded.claims
+        runs, claims = replace(runs, controls=loaded.controls, unknowns=loaded.unknown), loaded.claims
     if not claims:
         return None
     source = None if profile is None else ProfileSource(file=str(profile.resolve()), sha256=sha256_text(loaded.text))
-    found = [_judge_claim(claim, field, quick) for claim in claims]
-    together = judge_grid(claims, found, field, quick)
+    found = [_judge_claim(claim, runs, quick) for claim in claims]
+    together = judge_grid(claims, found, runs, quick)
     for claim, row in zip(claims, found, strict=True):
         row.verdict = as_declared(claim, row.verdict)
     return ClaimsFile(format=CLAIMS_FORMAT, quick=quick, profile=source, unknown=together, claims=found)
@@ -105,7 +105,6 @@ def _json(file: Path) -> Any:
 
 
 def _read_experiment(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSections]:
-    """An experiment's index, its profile, and the profile's sections about the experiment as a whole."""
     index_file = directory / "experiment.json"
     if not index_file.exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(directory))
@@ -114,14 +113,14 @@ def _read_experiment(directory: Path) -> tuple[ExperimentIndex, Document, Experi
     return read_index(index_file), document, read_sections(document)
 
 
-def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
+def read_claim_runs(directory: Path) -> tuple[ClaimRuns, bool, list[ClaimSection]]:
     """The runs of an experiment, whether they are those of --quick, and the profile's claims."""
     index, document, sections = _read_experiment(directory)
-    runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
-    cells = [Made(cell.run, cell.axes, cell.algorithm, cell.repetition, runs.get(cell.run)) for cell in index.cells]
+    made = {run.name: run for run in load_experiment(directory, kept=brief).runs}
+    cells = [ClaimRun(cell.run, cell.axes, cell.algorithm, cell.repetition, made.get(cell.run)) for cell in index.cells]
     axes = {name: [str(value) for value in values] for name, values in index.axes.items()}
-    field = Field(cells, document, sections.controls, axes, sections.unknown)
-    return field, index.quick, sections.claims
+    runs = ClaimRuns(cells, document, sections.controls, axes, sections.unknown)
+    return runs, index.quick, sections.claims
 
 
 def row_of(claim: ClaimSection, verdict: str, why: str, expected: str = "") -> ClaimRow:
@@ -147,20 +146,19 @@ def row_of(claim: ClaimSection, verdict: str, why: str, expected: str = "") -> C
     )
 
 
-def _judge_claim(claim: ClaimSection, field: Field, quick: bool) -> ClaimRow:
-    """Judge one claim; its row in claims.json."""
+def _judge_claim(claim: ClaimSection, runs: ClaimRuns, quick: bool) -> ClaimRow:
     row = row_of(claim, UNSUPPORTED, claim.unsupported or "")
     if claim.unsupported is not None:
         return row
     assert claim.value is not None
     row.expected = _expected(claim, metric_named(claim.value.metric))
-    found = Judging(claim, field, quick).judge()
+    found = Judging(claim, runs, quick).judge()
     row.verdict, row.why, row.runs = found.verdict, found.why, found.runs
     row.measured, row.than, row.comparison = found.measured, found.than, found.comparison
-    control = field.controls.get(claim.control or "")
+    control = runs.controls.get(claim.control or "")
     if found.verdict == FAIL and control is not None and claim.control is not None:
         assert found.measured is not None
-        row.control = _judge_on_control(claim, field, quick, control, found.measured)
+        row.control = _judge_on_control(claim, runs, quick, control, found.measured)
         if row.control.verdict == PASS:
             row.verdict = DIFFERS
     row.verdict, row.why = final_verdict(claim, row.verdict, row.why)
@@ -168,10 +166,10 @@ def _judge_claim(claim: ClaimSection, field: Field, quick: bool) -> ClaimRow:
 
 
 def _judge_on_control(
-    claim: ClaimSection, field: Field, quick: bool, control: ControlSection, failed: MeasuredRow
+    claim: ClaimSection, runs: ClaimRuns, quick: bool, control: ControlSection, failed: MeasuredRow
 ) -> ControlRow:
     """Judge the claim on the runs of its control, which must include the points at which the claim failed."""
-    found = Judging(claim, field, quick, claim.control).judge()
+    found = Judging(claim, runs, quick, claim.control).judge()
     verdict, why = found.verdict, found.why
     there = {_point_key(point.at, control) for point in (found.measured.points if found.measured else ())}
     needed = [point.at for point in failed.points if claim.hold != "all" or point.verdict in (FAIL, INVALID)]

@@ -98,8 +98,7 @@ def extremes(mean: float, half_width: float, count: int) -> tuple[float, float]:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's rank correlation: Pearson's correlation of the ranks, with the mean rank for ties. None if either
-    sample is constant."""
+    """Spearman's rank correlation, with the mean rank for ties. None if either sample is constant."""
     ranks = [_ranks(first), _ranks(second)]
     means = [math.fsum(rank) / len(rank) if rank else 0.0 for rank in ranks]
     centred = [[value - mean for value in rank] for rank, mean in zip(ranks, means, strict=True)]

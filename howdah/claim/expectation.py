@@ -94,7 +94,6 @@ def _by_its_mean(expect: RangeSection, metric: Metric, found: Interval, shown: s
 
 
 def _note_single_repetition(why: str, samples: list[Sample]) -> str:
-    """Add to ``why`` that a single repetition has no interval."""
     counts = {len(each.values) for each in samples}
     return "; ".join(filter(None, (why, "n = 1, compared by means"))) if 1 in counts else why
 
@@ -196,8 +195,8 @@ def _lies_below(found: Interval, limit: float) -> bool:
 
 
 def judge_range(expect: RangeSection, metric: Metric, found: Interval) -> tuple[bool, str]:
-    """Whether a number is in the range, and the number as text. ``above`` and ``below`` test its interval, the others
-    the number itself."""
+    """Whether a number is in the range, and its text. ``above`` and ``below`` test the interval, the others the
+    number."""
     shown = number_text(found.value, metric)
     if found.low is not None and found.high is not None:
         shown += f" ({number_text(max(found.low, metric.least), metric)} to {number_text(found.high, metric)})"

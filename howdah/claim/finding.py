@@ -24,8 +24,7 @@ _MOST_LISTED = 5  # largest number of different values that a text lists one by 
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict at one point of the sweep. ``extent`` is the number by which points are compared if the largest or
-    smallest counts."""
+    """The verdict at one point of the sweep. Points are compared by ``extent`` if the largest or smallest counts."""
 
     verdict: str
     why: str
@@ -73,13 +72,12 @@ def shares(values: Sequence[str]) -> str:
 
 
 def counted_texts(values: Sequence[str]) -> dict[str, int]:
-    """The number of occurrences of each text, the most frequent first."""
     return {text: values.count(text) for text in sorted(set(values), key=lambda text: (-values.count(text), text))}
 
 
 def numbers_text(values: Sequence[float], metric: Metric) -> str:
-    """The sorted values: ``1137 packets, 1241 packets``; ``0 events (9 times)``. Of many different values, only the
-    smallest and the largest."""
+    """The sorted values: ``1137 packets, 1241 packets``; ``0 events (9 times)``; the extremes of many different
+    ones."""
     texts = [number_text(value, metric) for value in sorted(values)]
     different = list(dict.fromkeys(texts))
     if len(different) > _MOST_LISTED:

@@ -20,7 +20,7 @@ from typing import Any
 from howdah.claim.expectation import bounds
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED, metric_named
 from howdah.claim.judging import Judging
-from howdah.claim.sample import Field
+from howdah.claim.sample import ClaimRuns
 from howdah.metric import RATIO, Metric
 from howdah.number import listed
 from howdah.profile.claim import ClaimSection, ExpectSection, RangeSection
@@ -113,8 +113,7 @@ def _is_product(holding: Sequence[At]) -> bool:
 
 
 def _where(holding: Sequence[At], everywhere: Sequence[At]) -> str:
-    """Where a claim holds: ``where path-rate is 90 or 95 Mbit/s and buffer is 100 packets``; only an example if that is
-    not exact."""
+    """``where path-rate is 90 or 95 Mbit/s and buffer is 100 packets``; one example if that is not exact."""
     if not holding:
         return ""
     names = list(everywhere[0])
@@ -126,21 +125,23 @@ def _where(holding: Sequence[At], everywhere: Sequence[At]) -> str:
     return f"for example where {' and '.join(f'{name} is {value}' for name, value in holding[0].items())}"
 
 
-def judge_grid(claims: Sequence[ClaimSection], rows: Sequence[ClaimRow], field: Field, quick: bool) -> OpenRow | None:
+def judge_grid(
+    claims: Sequence[ClaimSection], rows: Sequence[ClaimRow], runs: ClaimRuns, quick: bool
+) -> OpenRow | None:
     """Judge over the grid each claim that fails with the profile as written.
 
     Set ``unknown`` in its row, and, if it holds at some point, replace its verdict by that of the grid (rules above).
 
     Return what is open, and the point at which all claims hold; None if nothing is open.
     """
-    if field.unknowns is None:
+    if runs.unknowns is None:
         return None
-    open_points = grid(field.document, field.unknowns)
-    made = {made.axes.get(UNKNOWN_AXIS) for made in field.runs if made.run is not None}
+    open_points = grid(runs.document, runs.unknowns)
+    made = {made.axes.get(UNKNOWN_AXIS) for made in runs.runs if made.run is not None}
     points = [point for point in open_points if point.label in made]
-    default = default_point(field.document, field.unknowns)
+    default = default_point(runs.document, runs.unknowns)
     found = OpenRow(
-        fields={name: each.what for name, each in field.unknowns.fields.items()},
+        fields={name: each.what for name, each in runs.unknowns.fields.items()},
         made=len(points),
         of=len(open_points),
         together=None,
@@ -152,8 +153,8 @@ def judge_grid(claims: Sequence[ClaimSection], rows: Sequence[ClaimRow], field: 
         if row.verdict in (UNSUPPORTED, DIFFERS):
             continue  # a control explains it at every point
         over = [
-            _judge_at(claim, field, quick, default, row),
-            *(_judge_at(claim, field, quick, point) for point in points),
+            _judge_at(claim, runs, quick, default, row),
+            *(_judge_at(claim, runs, quick, point) for point in points),
         ]
         verdicts[claim.id] = {_key(each.at): each.verdict for each in over}
         judged_at = [each for each in over if each.verdict != UNSUPPORTED]
@@ -194,16 +195,16 @@ def _find_common_point(found: OpenRow, points: list[GridPoint], over: dict[str, 
 
 
 def _judge_at(
-    claim: ClaimSection, field: Field, quick: bool, point: GridPoint, row: ClaimRow | None = None
+    claim: ClaimSection, runs: ClaimRuns, quick: bool, point: GridPoint, row: ClaimRow | None = None
 ) -> GridPointRow:
     """Judge a claim and its reverse at a point of the grid. ``row`` is the claim's row if that is the default."""
     label = None if row is not None else point.label
-    found: Judged = row if row is not None else Judging(claim, field, quick, unknown=label).judge()
+    found: Judged = row if row is not None else Judging(claim, runs, quick, unknown=label).judge()
     text = found.measured.text if found.measured else found.why
     if found.than:
         text += f", against {found.than.text}"
     reverse = reverse_of(claim) if found.verdict == FAIL else None
-    reversed_there = reverse is not None and Judging(reverse, field, quick, unknown=label).judge().verdict == PASS
+    reversed_there = reverse is not None and Judging(reverse, runs, quick, unknown=label).judge().verdict == PASS
     return GridPointRow(at=point.at, verdict=found.verdict, reverse=reversed_there, text=text)
 
 

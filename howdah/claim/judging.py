@@ -22,8 +22,8 @@ from howdah.claim.finding import (
     number_text,
     summary,
 )
-from howdah.claim.sample import Field, Sample, SelectionError, sample
-from howdah.profile.claim import LEAST_RANKS, ClaimSection, RangeSection, SelectorSection
+from howdah.claim.sample import ClaimRuns, Sample, SelectionError, sample
+from howdah.profile.claim import LEAST_RANKS, ClaimSection, ExpectSection, RangeSection, SelectorSection
 from howdah.profile.claim_check import completed
 from howdah.profile.control import CONTROL_AXIS, UNKNOWN_AXIS
 from howdah.quantity import BufferSize, QuantityError, parse_duration, parse_rate, parse_ratio, parse_size
@@ -34,43 +34,43 @@ from howdah.record.table import point_text
 def expected_text(claim: ClaimSection) -> str:
     """The expectation in words: ``870 ± 10 %``; ``much more than at algorithm = standard``; ``ack-train in all of the
     repetitions``; ``0 packets in at least 90 % of the repetitions``; ``rises with path.buffer``."""
-    expect = claim.expect
-    assert expect is not None
-    text = ""
+    assert claim.expect is not None
+    text = _form_text(claim, claim.expect)
+    if not claim.each:
+        return text
+    over = " and ".join(claim.each)
+    where = {
+        "all": f"at each {over}",
+        "any": f"at one {over} at least",
+        "max": f"the largest over {over}",
+        "min": f"the smallest over {over}",
+        "mean": f"in the mean over {over}",
+    }
+    return f"{text}, {where[claim.hold]}"
+
+
+def _form_text(claim: ClaimSection, expect: ExpectSection) -> str:
     if expect.word is not None:
         joint = {"similar": "to"}.get(expect.word, "than")
-        text = f"{expect.word} {joint} {than_text(claim)}"
-    elif expect.ratio is not None:
-        text = f"ratio to {than_text(claim)}: {range_text(expect.ratio)}"
-    elif expect.difference is not None:
-        text = f"difference from {than_text(claim)}: {range_text(expect.difference)}"
-    elif expect.is_ is not None:
+        return f"{expect.word} {joint} {than_text(claim)}"
+    if expect.ratio is not None:
+        return f"ratio to {than_text(claim)}: {range_text(expect.ratio)}"
+    if expect.difference is not None:
+        return f"difference from {than_text(claim)}: {range_text(expect.difference)}"
+    if expect.is_ is not None:
         share = expect.in_at_least
-        text = f"{expect.is_} in {f'at least {share}' if share else 'all'} of the repetitions"
-    elif expect.trend is not None:
+        return f"{expect.is_} in {f'at least {share}' if share else 'all'} of the repetitions"
+    if expect.trend is not None:
         words = {"rises": "rises with", "falls": "falls with", "flat": "does not change with"}
-        text = f"{words[expect.trend]} {expect.over}"
-        if expect.by is not None:
-            text += f" by {expect.by} at least"
-        elif expect.within is not None:
-            text += f" by more than {expect.within}"
-    elif expect.rank_correlation is not None:
-        text = f"rank correlation with {len(expect.with_ or ())} given numbers over {expect.over}: "
-        text += range_text(expect.rank_correlation)
-    elif expect.in_at_least is not None:
-        text = f"{_one_range_text(claim, expect)} in at least {expect.in_at_least} of the repetitions"
-    else:
-        text = range_text(expect)
-    if claim.each:
-        over = " and ".join(claim.each)
-        text += {
-            "all": f", at each {over}",
-            "any": f", at one {over} at least",
-            "max": f", the largest over {over}",
-            "min": f", the smallest over {over}",
-            "mean": f", in the mean over {over}",
-        }[claim.hold]
-    return text
+        by = f" by {expect.by} at least" if expect.by is not None else ""
+        by = by or (f" by more than {expect.within}" if expect.within is not None else "")
+        return f"{words[expect.trend]} {expect.over}{by}"
+    if expect.rank_correlation is not None:
+        numbers = f"{len(expect.with_ or ())} given numbers over {expect.over}"
+        return f"rank correlation with {numbers}: {range_text(expect.rank_correlation)}"
+    if expect.in_at_least is not None:
+        return f"{_one_range_text(claim, expect)} in at least {expect.in_at_least} of the repetitions"
+    return range_text(expect)
 
 
 def range_text(expect: RangeSection) -> str:
@@ -124,10 +124,10 @@ class Judging:
     """Judges one claim over the ordinary runs, the runs of a control, or those of a grid point."""
 
     def __init__(
-        self, claim: ClaimSection, field: Field, quick: bool, control: str | None = None, unknown: str | None = None
+        self, claim: ClaimSection, runs: ClaimRuns, quick: bool, control: str | None = None, unknown: str | None = None
     ) -> None:
         assert claim.expect is not None and claim.value is not None
-        self.claim, self.field, self.quick, self.control, self.unknown = claim, field, quick, control, unknown
+        self.claim, self.all_runs, self.quick, self.control, self.unknown = claim, runs, quick, control, unknown
         self.metric = metric_named(claim.value.metric)
         self.expect = claim.expect
         self.value, self.than = completed(claim)
@@ -153,7 +153,7 @@ class Judging:
         """Every combination of the values of ``each`` that was run, and how many of the profile's were not."""
         values: list[list[At]] = []
         for axis in self.claim.each:
-            here = self.field.values(axis, self.control, self.unknown)
+            here = self.all_runs.values(axis, self.control, self.unknown)
             # A control that sets the axis has a single point instead of its values.
             values.append([{axis: value} for value in here] or [{}])
         points = [
@@ -163,7 +163,7 @@ class Judging:
             return points, 0
         full = 1
         for axis in self.claim.each:
-            full *= len(self.field.axes.get(axis, ())) or 1
+            full *= len(self.all_runs.axes.get(axis, ())) or 1
         return points, max(0, full - len(points))
 
     def _at(self, selector: SelectorSection, point: At, **more: str) -> At:
@@ -176,8 +176,7 @@ class Judging:
         return self.control is not None or self.unknown is not None
 
     def _sample(self, selector: SelectorSection, at: At) -> Sample | None:
-        """The sample at a point; None if the experiment has no run there."""
-        runs = self.field.at(at)
+        runs = self.all_runs.at(at)
         if not runs:
             return None
         self.used.update(dict.fromkeys(made.name for made in runs))
@@ -200,8 +199,8 @@ class Judging:
     def _trend(self, point: At) -> Finding | None:
         axis = str(self.expect.over)
         along = []
-        here = self.field.values(axis, self.control, self.unknown)
-        wanted: Sequence[str] = self.field.axes.get(axis, ())
+        here = self.all_runs.values(axis, self.control, self.unknown)
+        wanted: Sequence[str] = self.all_runs.axes.get(axis, ())
         if self.expect.rank_correlation is not None:
             here = [each for each in here if other_number(self.expect, each) is not None]
             wanted = list(self.expect.with_ or ())
@@ -236,16 +235,13 @@ class Judging:
         else:
             verdict = next(each for each in _WORST_FIRST if each in verdicts)
         chosen = next(each for each in findings if each.verdict == verdict)
-        why = chosen.why
-        if len(findings) > 1:
-            word = "holds" if verdict == PASS else "fails" if verdict == FAIL else "cannot be judged"
-            count = verdicts.count(verdict)
-            why = f"{word} at {count} of {len(findings)} points"
-            if verdict == PASS and hold == "all":
-                why = ""
-            else:
-                why += f":{f' {chosen.why}' if chosen.why else ''}{_at_text(chosen.at)}"
-        return verdict, why, chosen
+        if len(findings) == 1:
+            return verdict, chosen.why, chosen
+        if verdict == PASS and hold == "all":
+            return verdict, "", chosen
+        word = {PASS: "holds", FAIL: "fails"}.get(verdict, "cannot be judged")
+        count = f"{word} at {verdicts.count(verdict)} of {len(findings)} points"
+        return verdict, f"{count}:{f' {chosen.why}' if chosen.why else ''}{_at_text(chosen.at)}", chosen
 
     def _over_reduced(self, findings: list[Finding]) -> Finding:
         unusable = [each for each in findings if each.extent is None]

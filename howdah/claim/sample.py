@@ -31,7 +31,7 @@ class SelectionError(Exception):
 
 
 @dataclass(frozen=True)
-class Made:
+class ClaimRun:
     """A run of the experiment's list; ``run`` is None if it has not been made."""
 
     name: str
@@ -42,17 +42,17 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Field:
+class ClaimRuns:
     """All runs of an experiment; its profile, for fields that are not swept; its controls and unknowns; and its axes
     with all their values, including those left out."""
 
-    runs: list[Made]
+    runs: list[ClaimRun]
     document: Document
     controls: dict[str, ControlSection]
     axes: dict[str, list[str]]
     unknowns: UnknownsSection | None = None
 
-    def at(self, point: Mapping[str, Scalar]) -> list[Made]:
+    def at(self, point: Mapping[str, Scalar]) -> list[ClaimRun]:
         """The runs with these axis values; other axes may have any value."""
         return [made for made in self.runs if self._is_at(made, point)]
 
@@ -62,12 +62,12 @@ class Field:
         here = [made.axes for made in self.runs if (made.axes.get(CONTROL_AXIS), made.axes.get(UNKNOWN_AXIS)) == own]
         return list(dict.fromkeys(str(axes[axis]) for axes in here if axis in axes))
 
-    def _is_at(self, made: Made, point: Mapping[str, Scalar]) -> bool:
+    def _is_at(self, made: ClaimRun, point: Mapping[str, Scalar]) -> bool:
         if any(axis in made.axes and axis not in point for axis in _OWN_AXES):
             return False
         return all(self._has(made, axis, wanted) for axis, wanted in point.items())
 
-    def _has(self, made: Made, axis: str, wanted: Any) -> bool:
+    def _has(self, made: ClaimRun, axis: str, wanted: Any) -> bool:
         if axis in made.axes:
             return axis_key(made.axes[axis]) == axis_key(wanted)
         if axis in _OWN_AXES:
@@ -103,7 +103,7 @@ class Sample:
         return [float(self.values[repetition]) for repetition in sorted(self.values)]
 
 
-def sample(runs: Iterable[Made], selector: SelectorSection) -> Sample:
+def sample(runs: Iterable[ClaimRun], selector: SelectorSection) -> Sample:
     """The value that ``selector`` names, for each of the runs. Raises SelectionError."""
     found = Sample()
     for made in runs:

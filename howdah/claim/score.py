@@ -62,8 +62,6 @@ class ScoreSection(Section):
 
 
 class ThresholdFile(Section):
-    """The contents of a file of thresholds."""
-
     convergence_s: Annotated[float, Field(strict=False, ge=0)]
     scores: list[ScoreSection] = Field(min_length=1)
 

@@ -38,7 +38,7 @@ from howdah.counterexample.session import (
     SearchFile,
     SearchResult,
     SearchSession,
-    searched,
+    search_file,
 )
 from howdah.counterexample.space import read_space, words
 from howdah.counterexample.trial import Trials
@@ -101,7 +101,7 @@ def execute(options: argparse.Namespace) -> int:
         page = write_page(found, space, goal.says, lines, directory)
     kept = _keep(options.corpus, directory, profile.name, found)
     if options.json:
-        whole = searched(found, goal.says, space.asked)
+        whole = search_file(found, goal.says, space.fingerprint)
         answer(Search.over(whole, directory=str(directory), page=str(page), corpus=kept and str(kept)))
     else:
         if found.proven is not None:

@@ -11,7 +11,7 @@ from howdah.claim.comparison import Interval
 from howdah.claim.expectation import Compared, bounds, compare
 from howdah.claim.finding import FAIL, PASS, metric_named, missing_text, number_text
 from howdah.claim.judging import Judging
-from howdah.claim.sample import Field, SelectionError, sample
+from howdah.claim.sample import ClaimRuns, SelectionError, sample
 from howdah.engine.crash import is_crash
 from howdah.measure.statistics import statistic
 from howdah.metric import RATIO, Metric
@@ -37,7 +37,7 @@ class CandidateScore:
 
 
 class Goal(Protocol):
-    def score(self, field: Field) -> CandidateScore:
+    def score(self, runs: ClaimRuns) -> CandidateScore:
         """The score of one candidate's runs."""
         ...
 
@@ -64,8 +64,8 @@ class Falsify:
     def says(self) -> str:
         return f"the claim {self.claim.id} fails ({self.claim.says})"
 
-    def score(self, field: Field) -> CandidateScore:
-        judging = Judging(self.claim, field, quick=False)
+    def score(self, runs: ClaimRuns) -> CandidateScore:
+        judging = Judging(self.claim, runs, quick=False)
         found = judging.judge()
         verdict, measured = found.verdict, found.measured
         text = measured.text if measured else found.why
@@ -142,16 +142,16 @@ class Extreme:
         what = f"{self.goal.by} of {self.goal.metric}" if self.goal.than is not None else self.goal.metric
         return f"{most} {what}"
 
-    def score(self, field: Field) -> CandidateScore:
+    def score(self, runs: ClaimRuns) -> CandidateScore:
         first, second = self.goal.sides
-        value = self._side(field, first)
+        value = self._side(runs, first)
         if isinstance(value, str):
             return CandidateScore(None, False, value)
         if second is None:
             mean = statistic(value.numbers()).mean
             text = number_text(mean, self.metric)
             return CandidateScore(self.sign * mean, True, text, text)
-        than = self._side(field, second)
+        than = self._side(runs, second)
         if isinstance(than, str):
             return CandidateScore(None, False, than)
         return self._compared(compare(value, than))
@@ -173,10 +173,10 @@ class Extreme:
         text = number_text(shown.value, metric)
         return CandidateScore(self.sign * value, True, f"{text} ({sides})", text)
 
-    def _side(self, field: Field, side: SelectorSection) -> Any:
+    def _side(self, runs: ClaimRuns, side: SelectorSection) -> Any:
         """The sample of one side, or the reason why it is missing."""
         try:
-            found = sample(field.at(side.at), side)
+            found = sample(runs.at(side.at), side)
         except SelectionError as error:
             return str(error)
         if not found.enough:
@@ -194,7 +194,7 @@ class Crash:
 
     says = "the guest's kernel crashes"
 
-    def score(self, _field: Field) -> CandidateScore:
+    def score(self, _runs: ClaimRuns) -> CandidateScore:
         """No value: a run that crashes has no measures."""
         return CandidateScore(None, False, "")
 

@@ -123,7 +123,6 @@ def _below_each_other(found: SearchResult, rails: list[Variable]) -> str:
 
 
 def _ends(rail: Variable) -> str:
-    """The range of a field: ``1 to 20 Mbit/s``."""
     least, most = str(rail.values[0]), str(rail.values[-1])
     number, _, unit = least.partition(" ")
     return f"{number if unit and most.endswith(f' {unit}') else least} to {most}"

@@ -120,7 +120,6 @@ class Sampler:
         return len(scores) >= STARTING and len(set(scores)) == 1
 
     def _random_candidate(self) -> Candidate | None:
-        """A random candidate, or None if no new one is found."""
         for _ in range(50 * ASKED_AGAIN):
             candidate = self.space.draw(self._chance)
             if self._is_new(candidate):

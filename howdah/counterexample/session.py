@@ -172,8 +172,7 @@ class SearchSession:
         self._begun = time.monotonic()
 
     def run(self, kind: Kind = "tpe") -> SearchResult:
-        """Run the search. Raises HowdahError if optuna is missing, if the profile as written cannot be run, and if its
-        claim already fails there."""
+        """Raises HowdahError if optuna is missing, the profile as written cannot be run, or its claim already fails."""
         search = self.space.search
         sampler = Sampler(self.space, search.seed, kind)
         self._discard_other_search()
@@ -200,12 +199,12 @@ class SearchSession:
 
     def write(self, found: SearchResult) -> None:
         """Write the current state to search.json."""
-        write_json(self.trials.directory / SEARCH_NAME, searched(found, self.goal.says, self.space.asked).plain())
+        content = search_file(found, self.goal.says, self.space.fingerprint)
+        write_json(self.trials.directory / SEARCH_NAME, content.plain())
 
     def _discard_other_search(self) -> None:
-        """Delete the results of a different search in the same directory."""
         before = self.trials.directory / SEARCH_NAME
-        if before.exists() and read_json(before).get("asked") != self.space.asked:
+        if before.exists() and read_json(before).get("asked") != self.space.fingerprint:
             self.say(f"{before}: the profile, or its seed, has changed since; this is another search")
             before.unlink()
             for name in (COUNTEREXAMPLE_NAME, CRASH_NAME):
@@ -215,16 +214,16 @@ class SearchSession:
         base = self.trials.screen([{}])[0]
         if base.failure:
             raise HowdahError(
-                f"there is no whole run of the profile as it is written: {base.failure}",
+                f"the profile as written has no complete run: {base.failure}",
                 where=str(self.trials.directory / base.directory),
-                hint="A search begins there: change the profile until 'howdah run' runs it.",
+                hint="A search begins with it: change the profile until 'howdah run' runs it.",
             )
         if isinstance(self.goal, Falsify) and base.score.found:
             raise HowdahError(
-                f"the claim {self.goal.claim.id} fails already as the profile is written: {base.score.text}",
-                hint="Search a claim that holds there, or run the profile: it is the counterexample.",
+                f"the claim {self.goal.claim.id} already fails with the profile as written: {base.score.text}",
+                hint="Search for a claim that holds there. This profile is itself a counterexample.",
             )
-        self.say(f"as the profile is written: {base.score.text}")
+        self.say(f"the profile as written: {base.score.text}")
 
     def _is_late(self) -> bool:
         limit = self.space.search.budget.time
@@ -245,7 +244,7 @@ class SearchSession:
 
     def _report_failure(self, found: SearchResult, each: Tried) -> None:
         if not is_crash(each.failure):
-            self.say(f"no whole run of {words(each.candidate)}: {each.failure}")
+            self.say(f"no complete run of {words(each.candidate)}: {each.failure}")
         elif found.crashed[0] is each:
             self.say(f"the kernel crashed on {words(each.candidate)}: {each.failure}")
         else:
@@ -266,7 +265,6 @@ class SearchSession:
                 self._shrink(found, each)
 
     def _keep_crash(self, found: SearchResult, first: Tried) -> None:
-        """Simplify a crash, with all checks, and write its profile."""
         self.say(f"shrinking the crash on {words(first.candidate)}")
         goal = Crash()
         confirmed = self.trials.confirm([first.candidate])[0]
@@ -335,12 +333,12 @@ def _worth(each: Tried) -> float:
     return -math.inf if each.score.value is None else each.score.value
 
 
-def searched(found: SearchResult, says: str, asked: str) -> SearchFile:
-    """A search as written to search.json. ``says`` is its goal in words; ``asked`` is ``Space.asked``."""
+def search_file(found: SearchResult, says: str, fingerprint: str) -> SearchFile:
+    """A search as written to search.json. ``says`` is its goal in words; ``fingerprint`` is ``Space.fingerprint``."""
     simplest, proven = found.simplest, found.proven
     return SearchFile(
         format=FORMAT,
-        asked=asked,
+        asked=fingerprint,
         goal=says,
         space=found.size,
         tried=len(found.tried),

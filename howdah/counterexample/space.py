@@ -38,8 +38,7 @@ Candidate = Mapping[str, Any]  # variable: value, as a profile writes it
 
 @dataclass(frozen=True)
 class Variable:
-    """One dimension of the space. A variable of a single step has its number, from 1, as ``step``; ``field`` is then
-    lasts, rate or rtt."""
+    """One dimension of the space. One of a single step has its number, from 1; ``field`` is then lasts, rate or rtt."""
 
     name: str
     field: str
@@ -71,7 +70,7 @@ class Space:
         return free // len(counts) * sum(int(one**each) for each in counts)
 
     @property
-    def asked(self) -> str:
+    def fingerprint(self) -> str:
         """SHA-256 of the profile without the budget: searches with the same value try the same candidates."""
         data = copy.deepcopy(self._document.data)
         data.get("search", {}).pop("budget", None)
@@ -93,7 +92,6 @@ class Space:
         return count
 
     def allows(self, candidate: Candidate) -> bool:
-        """Whether the candidate meets the constraints."""
         return all(each.holds(self._value_of(candidate, each)) for each in self.constraints)
 
     def draw(self, chance: random.Random, chosen: Candidate | None = None) -> Candidate:
@@ -200,20 +198,20 @@ class Space:
         return found
 
     def _check_once(self, field: str, called: dict[str, str]) -> None:
-        """Raise ProfileError if the field overlaps an earlier one. ``called`` has those, by their names with list
-        members' numbers."""
+        """Raise ProfileError if the field overlaps an earlier one of ``called``, which are named as by
+        ``canonical``."""
         name = canonical(self._document.data, field)
         for before, other in called.items():
             if f"{name}.".startswith(f"{before}.") or f"{before}.".startswith(f"{name}."):
-                same = "is the field" if name == before else "has something in common with"
-                raise ProfileError(f"{field} {same} {other}, which is in space too", where=self.place("space", field))
+                same = "is the same field as" if name == before else "overlaps"
+                raise ProfileError(f"{field} {same} {other}, which is also in space", where=self.place("space", field))
         called[name] = field
 
     def _add_steps(self, found: dict[str, Variable], steps: StepsSection) -> None:
         for field in ("path.rate", "path.rtt", "path.schedule", "duration"):
             if field in found:
                 where = self._document.place(("search", "space", field))
-                raise ProfileError(f"{field} is in space and follows from steps as well", where=where)
+                raise ProfileError(f"{field} is in space, and steps also sets it", where=where)
         counts = tuple(range(steps.count.least, steps.count.most + 1))
         if len(counts) > 1:
             found[COUNT] = Variable(COUNT, "", counts, ordered=True)
@@ -253,7 +251,7 @@ class Space:
         left, right = self._kinds(found.left), self._kinds(found.right)
         if not left & right:
             units = " and ".join(f"{side.text} has {self._unit(side)}" for side in (found.left, found.right))
-            what = f"the constraint compares two units that have nothing in common: {text}"
+            what = f"the constraint compares different kinds of units: {text}"
             raise ProfileError(what, where=where, hint=units)
         return found
 
@@ -298,5 +296,4 @@ def slug(candidate: Candidate) -> str:
 
 
 def words(candidate: Candidate) -> str:
-    """The candidate in words: ``path.rate 2 Mbit/s, path.rtt 40 ms``."""
     return ", ".join(f"{name} {value}" for name, value in candidate.items())

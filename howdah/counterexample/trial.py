@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from howdah.claim.claims import field_of
+from howdah.claim.claims import read_claim_runs
 from howdah.counterexample.goal import CandidateScore, Goal
 from howdah.counterexample.space import Candidate, Space, slug
 from howdah.engine.engine import Engine
@@ -107,8 +107,8 @@ class Trials:
         return [found[name] for name in named]
 
     def _make(self, ready: list[Prepared], refused: dict[str, str]) -> dict[str, str]:
-        """Make the runs. Return why each experiment's first broken run ended; add to ``refused`` why an experiment was
-        not made."""
+        """Make the runs. Return why the first broken run of each experiment ended; ``refused`` gets what was not
+        made."""
         broken: dict[str, str] = {}
         if not ready:
             return broken
@@ -148,6 +148,6 @@ class Trials:
         return prepared
 
     def _score(self, experiment: Path, failure: str) -> CandidateScore:
-        measured, _, _ = field_of(experiment)
+        measured, _, _ = read_claim_runs(experiment)
         score = self.goal.score(measured)
         return replace(score, text=failure) if failure and score.value is None else score

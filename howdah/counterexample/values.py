@@ -97,9 +97,9 @@ def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Sc
     elif not low.unit and low.number.denominator == high.number.denominator == 1:
         step = Fraction(max(1, math.ceil(step)))  # a field that counts has whole numbers
     if step <= 0 < high.number - low.number:
-        raise ProfileError("a step is more than 0", where=where("step"))
+        raise ProfileError("a step must be larger than 0", where=where("step"))
     if step > high.number - low.number > 0:
-        what = f"a step of {variable.step} is longer than the range, which has one value then"
+        what = f"a step of {variable.step} is longer than the range"
         raise ProfileError(what, where=where("step"))
     count = int((high.number - low.number) / step) + 1 if step else 1
     if count > MOST_VALUES:
@@ -110,7 +110,7 @@ def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Sc
 
 def _logarithmic(low: Number, high: Number, where: str) -> list[Scalar]:
     if low.number <= 0:
-        raise ProfileError("a logarithmic range begins above 0", where=where)
+        raise ProfileError("a logarithmic range must begin above 0", where=where)
     found = [low.number]
     while (following := rounded(low.number * GROWTH ** len(found), 2)) < high.number:
         found.append(max(following, found[-1]))

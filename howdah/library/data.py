@@ -60,7 +60,6 @@ class Data:
 
     @cached_property
     def _runs(self) -> list[Run]:
-        """The runs that the tables include."""
         return [run for run in self._all_runs if run.plan is not None and (run.counts or self._every)]
 
     @cached_property
@@ -97,8 +96,8 @@ class Data:
 
     @cached_property
     def completion(self) -> Rows:
-        """One row per percentile of completion times in each size class of transfers: ``time_s`` and ``slowdown``, each
-        with ``_low`` and ``_high``."""
+        """One row per percentile of completion times and size class: ``time_s``, ``slowdown``, with ``_low`` and
+        ``_high``."""
         return of_table("completion", lambda: completion_table(self._experiments))
 
     @property

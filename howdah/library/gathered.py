@@ -168,8 +168,7 @@ def is_indexable(run: Run, state: bytes | None) -> bool:
 
 
 def joined_table(name: str, parts: Sequence[ExperimentTables], *, every: bool) -> pa.Table:
-    """The table ``name`` of ``ROWS`` over all parts, without the column ``RUN``; ``every`` includes runs that do not
-    count."""
+    """The table ``name`` of ``ROWS`` over all parts, without ``RUN``; ``every`` includes runs that do not count."""
     _unify_types(parts)
     runs = _selected_runs(parts, every=every)
     table = _concatenated(name, parts, runs)

@@ -119,8 +119,7 @@ class Index:
 def write_index(
     experiment: Path, known: dict[str, IndexEntry], table: Callable[[str], pa.Table], replaced: Iterable[int] = ()
 ) -> None:
-    """Write one piece of the index and delete the ``replaced`` ones, in one transaction. Raises ``WRITE_ERRORS`` if the
-    cache cannot be written."""
+    """Write one piece of the index and delete the ``replaced`` ones, atomically. Raises ``WRITE_ERRORS``."""
     contents = {name: _parquet(table(name)) for name in ROWS}
     with _database(experiment) as database, database:
         database.execute("BEGIN IMMEDIATE")
@@ -139,7 +138,6 @@ def write_index(
 
 @contextmanager
 def _database(experiment: Path, *, must_exist: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open the experiment's database. Raises ``WRITE_ERRORS``."""
     file = database_of(experiment)
     if must_exist and not file.exists():
         raise FileNotFoundError(str(file))

@@ -35,7 +35,9 @@ def load(*places: Place, runs: Place | None = None, every: bool = False) -> Data
     given = [Path(os.fspath(place)) for place in places]
     files = [path for path in given if path.is_file()]
     if files and len(files) < len(given):
-        raise HowdahError("these are recordings and runs", where=str(files[0]), hint="Load them one after the other.")
+        raise HowdahError(
+            "recordings and runs cannot be loaded together", where=str(files[0]), hint="Load them one after the other."
+        )
     if files:
         return Recording(files)
     root = Path(runs if runs is not None else os.environ.get("HOWDAH_RUNS") or "runs")

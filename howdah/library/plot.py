@@ -76,7 +76,6 @@ def _label(row: Mapping[str, Any], groups: Sequence[str]) -> str:
 
 
 def _looks(rows: Sequence[Mapping[str, Any]], groups: list[str]) -> dict[str, Style]:
-    """The line style of each label, in order of the rows."""
     first = {_label(row, groups): row for row in reversed(rows)}
     names = list(dict.fromkeys(_label(row, groups) for row in rows))
     return styles(names, {name: str(first[name]["algorithm"]) for name in names} if "algorithm" in groups else None)
@@ -88,7 +87,7 @@ def _lines(rows: Rows, what: str, groups: list[str], until_s: float | None) -> P
     keys = list(dict.fromkeys([*groups, "experiment", "run", FLOW_NAME]))
     table = rows.select(*dict.fromkeys([*keys, "time_ns", what])).to_arrow()
     if not table.num_rows:
-        raise HowdahError("there are no ACKs to plot", hint="'where' leaves none, or the collector tcp_probe was off.")
+        raise HowdahError("there are no ACKs to plot", hint="'where' selects none, or the collector tcp_probe was off.")
     found = [(dict(zip(keys, key, strict=True)), part) for key, part in _split(table, keys)]
     looks = _looks([row for row, _part in found], groups)
     several = len({row[FLOW_NAME] for row, _part in found}) > 1 and FLOW_NAME not in groups
@@ -124,7 +123,7 @@ def _split(table: pa.Table, keys: list[str]) -> list[tuple[tuple[Any, ...], pa.T
 def _dots(rows: Rows, what: str, groups: list[str], x: str) -> Panel:
     found = [row for row in rows.to_pylist() if row["value"] is not None]
     if not found:
-        raise HowdahError(f"no run has a value of {what!r}", hint="'why' in e.metrics says the reason.")
+        raise HowdahError(f"no run has a value for {what!r}", hint="See the column 'why' of e.metrics.")
     metric = known_metrics()[what]
     places = list(dict.fromkeys(row[x] for row in found))
     lines = {name: PlotLine(name, style, [], []) for name, style in _looks(found, groups).items()}

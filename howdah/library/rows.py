@@ -107,7 +107,7 @@ class Rows:
             table = self.batches().read_all()
             table.validate(full=True)
         except (pa.ArrowException, OSError, ValueError) as error:
-            hint = "Where a file is damaged, 'howdah verify DIR' names it."
+            hint = "'howdah verify DIR' names damaged files."
             raise HowdahError(f"{self._name} cannot be read: {error}", hint=hint) from error
         return table
 

@@ -131,7 +131,7 @@ def _extract_all(file: Path, place: Path, check: IndexCheck) -> PackIndex:
                 index = _index(name, member, content, file, place, check)
                 continue
             if name in seen or name not in index.files:
-                raise PackError(f"it has a file that its index does not have: {name}", where=str(file))
+                raise PackError(f"it has a file that is not in its index: {name}", where=str(file))
             seen.add(name)
             said = index.files[name]
             _write(place, name, content, said, file)
@@ -202,7 +202,7 @@ def _name(member: tarfile.TarInfo, file: Path) -> str:
     plain = member.isreg() and not member.issparse()
     inside = not path.is_absolute() and len(path.parts) > 1 and not {"..", "."} & set(member.name.split("/"))
     if not plain or not inside or "\\" in member.name or "\0" in member.name:
-        raise PackError(f"it would write where it must not: {member.name!r}", where=str(file))
+        raise PackError(f"it would write outside its directory: {member.name!r}", where=str(file))
     return "/".join(path.parts[1:])
 
 

@@ -253,8 +253,7 @@ def _add_signature(content: Content, place: Path, prefix: str, *, changed: bool)
 
 
 def _is_bulk(file: Path, name: str) -> bool:
-    """Whether the file is a large record that only tables are made from. JSON in raw/, which measures and checks read,
-    is not."""
+    """Whether the file is a large record for tables alone. JSON in raw/ is not: measures and checks read it."""
     plain = content_name(file)
     return name.startswith("raw/") and plain.suffix != ".json" and (plain != file or file.stat().st_size >= LEAST_BYTES)
 
@@ -326,7 +325,6 @@ def _hex(text: bytes) -> bytes:
 
 
 def _with_profile(index: bytes, profile: bytes, there: bool) -> bytes:
-    """The index with the digest of the packed profile."""
     value = json.loads(index)
     digest = hashlib.sha256(profile).hexdigest()
     said = value.get("profile") or {}

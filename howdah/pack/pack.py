@@ -145,7 +145,6 @@ def _readme(names: Iterable[str], figures: Iterable[str], drawn_before: Iterable
 
 
 def _runs_by_experiment(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
-    """The runs to pack of each experiment's directory, in order of name."""
     found: dict[Path, dict[Path, RunDirectory]] = {}
     for path in paths:
         check_results(path)
@@ -155,7 +154,7 @@ def _runs_by_experiment(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
             raise HowdahError("there are no runs to pack", where=str(path))
         for run in runs:
             if run.path.is_symlink():
-                what = "this run is a link to one elsewhere, which is not followed"
+                what = "this run is a symbolic link, which is not followed"
                 raise HowdahError(what, where=str(run.path), hint="Name the run itself, or copy it.")
         found.setdefault(home.resolve(), {}).update({run.path.resolve(): run for run in runs})
     return {home: [RunDirectory(place) for place in sorted(runs)] for home, runs in sorted(found.items())}
@@ -167,7 +166,6 @@ def page_of(paths: list[Path]) -> str:
 
 
 def _read_runs(paths: list[Path]) -> Experiment:
-    """The runs of one experiment as one Experiment."""
     experiments = read_all_shown(paths)
     return replace(experiments[0], runs=[run for each in experiments for run in each.runs])
 
@@ -178,7 +176,6 @@ def _page(merged: Experiment) -> str:
 
 
 def _units() -> object:
-    """Units of all metrics and of the tables' columns."""
     metrics = {
         name: {"unit": None if metric.is_text else metric.unit, "meaning": metric.meaning}
         for name, metric in known_metrics().items()

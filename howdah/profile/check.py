@@ -21,8 +21,7 @@ MOST_CHANGES_TOGETHER = 2_000_000
 
 
 def count_changes(scenario: Scenario) -> dict[Path_, int]:
-    """An upper bound on the number of path changes in one run, by the field that causes them. A trace is limited by its
-    own reader."""
+    """Upper bounds on the path changes of a run, by the field that causes them; a trace has its own limit."""
     path = scenario.path
     counts: dict[Path_, int] = {("path", "schedule"): len(path.schedule)}
     if path.delay_variation is not None:
@@ -138,9 +137,11 @@ def _start_up_of(name: str, section: AlgorithmSection, where: str) -> str | None
     own = [known for known in ALGORITHMS.values() if known.builtin]
     found = next((known.kernel for known in own if known.name == section.like), None)
     if found is None:
-        what = f"algorithms.{name} has a kernel name, and is like {section.like!r}, which is none of the kernel's own"
+        what = f"algorithms.{name} has a kernel name, and is like {section.like!r}, which is not built into the kernel"
         names = ", ".join(known.name for known in own)
-        raise ProfileError(what, where=where, hint=f"like tells measures whose start-up it has: one of {names}")
+        raise ProfileError(
+            what, where=where, hint=f"like names the built-in algorithm with the same start-up: one of {names}"
+        )
     return found
 
 
@@ -214,7 +215,6 @@ def _check_kernel(scenario: Scenario, document: Document, directory: Path) -> No
 
 
 def _check_stacks(scenario: Scenario, document: Document, directory: Path) -> None:
-    """Raise ProfileError for a stack that is unknown, or whose file does not describe one."""
     named: list[tuple[str | None, Path_]] = [
         (scenario.receiver.stack, ("receiver", "stack")),
         (scenario.sender.stack, ("sender", "stack")),

@@ -62,7 +62,7 @@ class ThanSection(Section):
     @classmethod
     def _no_empty_metric(cls, data: Any) -> Any:
         if isinstance(data, dict) and "metric" in data and data["metric"] is None:
-            raise FieldError("metric is given and empty; leave it out to compare the metric of value", "metric")
+            raise FieldError("metric is empty; leave it out to compare the metric of value", "metric")
         return data
 
 
@@ -266,7 +266,7 @@ class ClaimSection(Section):
         if isinstance(data, dict):
             for name in ("value", "expect", "unsupported"):
                 if name in data and data[name] is None:
-                    raise FieldError(f"{name} is given and empty", name)
+                    raise FieldError(f"{name} is empty", name)
         return data
 
     @model_validator(mode="after")
@@ -278,11 +278,11 @@ class ClaimSection(Section):
             return self
         if self.value is None or self.expect is None:
             missing = "value" if self.value is None else "expect"
-            raise FieldError(f"{missing} is missing; or say why it cannot be measured with unsupported")
+            raise FieldError(f"{missing} is missing; or give unsupported, why it cannot be measured")
         if self.expect.compares and self.than is None:
-            raise FieldError(f"{self._shown()} compares with something; than is missing", "expect")
+            raise FieldError(f"{self._shown()} is a comparison; than is missing", "expect")
         if not self.expect.compares and self.than is not None:
-            raise FieldError(f"{self._shown()} compares with nothing; it takes no than", "than")
+            raise FieldError(f"{self._shown()} is not a comparison; leave than out", "than")
         if (self.control is None) != (self.because is None):
             missing, present = ("because", "control") if self.because is None else ("control", "because")
             raise FieldError(f"control and because belong together; {missing} is missing", present)

@@ -134,9 +134,9 @@ class ClaimCheck:
         """Raise ProfileError at the first claim that does not fit the profile."""
         for index, claim in enumerate(claims):
             self._place = ("claims", index)
-            self._entries(claim)
+            self._check_entries(claim)
             if claim.value is not None:
-                self._claim(claim)
+                self._check_claim(claim)
 
     def check_search(self, search: SearchSection, claims: Sequence[ClaimSection]) -> None:
         """Raise ProfileError if no run can provide what the search looks for."""
@@ -156,45 +156,45 @@ class ClaimCheck:
         assert goal is not None
         self._place = ("search", name)
         value, than = goal.sides
-        metric = self._metric(value.metric, "metric")
+        metric = self._checked_metric(value.metric, "metric")
         for side, selector in (("flow", value), ("than", than)):
             if selector is not None:
-                self._flow(selector, side)
-                other = self._metric(selector.metric, side)
+                self._check_flow(selector, side)
+                other = self._checked_metric(selector.metric, side)
                 if other.is_text:
-                    raise self._error(f"{selector.metric} is a text, which is not large or small", "metric")
+                    raise self._error(f"{selector.metric} is a text, which has no size", "metric")
                 if other.dimension != metric.dimension:
                     raise self._error(f"{metric.name} and {other.name} have different units", "than")
         if than == value:
-            raise self._error("both sides are the same: than gives nothing that differs", "than")
-        pretended = ClaimSection(id="goal", says="goal", value=value, expect=ExpectSection(at_least="0"))
-        self._axes(pretended, value, than)
+            raise self._error("both sides are the same: than changes nothing", "than")
+        as_claim = ClaimSection(id="goal", says="goal", value=value, expect=ExpectSection(at_least="0"))
+        self._check_axes(as_claim, value, than)
 
-    def _claim(self, claim: ClaimSection) -> None:
+    def _check_claim(self, claim: ClaimSection) -> None:
         value, than = completed(claim)
-        metric = self._metric(value.metric, "value", "metric")
-        self._flow(value, "value")
+        metric = self._checked_metric(value.metric, "value", "metric")
+        self._check_flow(value, "value")
         other = metric
         if than is not None:
-            other = self._metric(than.metric, "than", "metric")
-            self._flow(than, "than")
+            other = self._checked_metric(than.metric, "than", "metric")
+            self._check_flow(than, "than")
             if other.dimension != metric.dimension or other.is_text:
                 what = f"{metric.name} and {other.name} have different units and cannot be compared"
                 raise self._error(what, "than", "metric")
-        self._axes(claim, value, than)
-        self._expectation(claim, metric)
+        self._check_axes(claim, value, than)
+        self._check_expectation(claim, metric)
         if claim.control is not None:
-            self._control(claim, value, than)
+            self._check_control(claim, value, than)
 
-    def _entries(self, claim: ClaimSection) -> None:
+    def _check_entries(self, claim: ClaimSection) -> None:
         for entry in claim.entry:
-            self._known_entry(entry)
+            self._check_entry(entry)
 
-    def _known_entry(self, entry: str) -> None:
+    def _check_entry(self, entry: str) -> None:
         if entry not in known_entries():
             raise self._unknown(f"the atlas has no entry {entry!r}", entry, known_entries(), "entry")
 
-    def _metric(self, name: str, *place: str) -> Metric:
+    def _checked_metric(self, name: str, *place: str) -> Metric:
         metric = known_metrics().get(name)
         if metric is None:
             raise self._unknown(
@@ -207,7 +207,7 @@ class ClaimCheck:
             raise self._error(f"no run of this profile can measure {name}: {why}", *place, hint=hint)
         return metric
 
-    def _flow(self, selector: SelectorSection, side: str) -> None:
+    def _check_flow(self, selector: SelectorSection, side: str) -> None:
         flow = selector.flow
         groups = {group.name for scenario in self.scenarios for group in scenario.groups}
         if selector.take is not None and flow != "all" and flow not in groups:
@@ -237,7 +237,7 @@ class ClaimCheck:
             names |= {flow.name or f"background{index + 1}" for index, flow in enumerate(scenario.background)}
         return names
 
-    def _axes(self, claim: ClaimSection, value: SelectorSection, than: SelectorSection | None) -> None:
+    def _check_axes(self, claim: ClaimSection, value: SelectorSection, than: SelectorSection | None) -> None:
         expect = claim.expect
         assert expect is not None
         along = [*claim.each, *([expect.over] if expect.over else [])]
@@ -246,17 +246,17 @@ class ClaimCheck:
             known = [axis.name for axis in self.axes]
             if name not in known:
                 raise self._unknown(f"this profile does not sweep over {name}", name, known, *place)
-        if expect.over is not None and len(self._values(expect.over)) < 2:
+        if expect.over is not None and len(self._axis_values(expect.over)) < 2:
             raise self._error(f"a trend over {expect.over} needs at least two values of it", "expect", "over")
         for wanted in expect.with_ or ():
-            self._point(str(expect.over), wanted, "expect", "with")
+            self._check_point(str(expect.over), wanted, "expect", "with")
         for name in value.at:
             if name in along:
                 raise self._error(f"{name} is fixed here and given in each or over as well", "value", "at", name)
         given = claim.than.at if claim.than is not None else {}
         for side, at in (("value", value.at), ("than", given)):
             for name, wanted in at.items():
-                self._point(name, wanted, side)
+                self._check_point(name, wanted, side)
         for side, selector in (("value", value), ("than", than)):
             for axis in self.axes:
                 if selector and len(axis.values) > 1 and axis.name not in selector.at and axis.name not in along:
@@ -264,9 +264,9 @@ class ClaimCheck:
                     what = f"the axis {axis.name} is not fixed: it is {values}"
                     raise self._error(what, side, "at", hint=f"give it in at, or {axis.name} in each")
         if than is not None and claim.than is not None and than == value:
-            raise self._error("both sides are the same: than gives nothing that differs from value", "than")
+            raise self._error("both sides are the same: than changes nothing of value", "than")
 
-    def _values(self, name: str) -> list[str]:
+    def _axis_values(self, name: str) -> list[str]:
         """The values of an axis, or the one value of a field that is not swept."""
         axis = next((axis for axis in self.axes if axis.name == name), None)
         if axis is not None:
@@ -281,10 +281,10 @@ class ClaimCheck:
         value = field_value(self.document.data, name)
         return [] if value is None or isinstance(value, dict | list) else [str(value)]
 
-    def _point(self, name: str, wanted: Any, side: str, field: str = "at") -> None:
+    def _check_point(self, name: str, wanted: Any, side: str, field: str = "at") -> None:
         if set_by_case(self.document, name) is not None:
             raise self._error(f"case decides {name}", side, field, name, hint="give the case instead")
-        known = self._values(name)
+        known = self._axis_values(name)
         if not known:
             names = [*(axis.name for axis in self.axes), *([CONTROL_AXIS] if self.controls else [])]
             raise self._unknown(f"this profile does not sweep over {name}", name, names, side, field, name)
@@ -295,7 +295,7 @@ class ClaimCheck:
             what = f"{name} is never {wanted} in this profile"
             raise self._unknown(what, str(wanted), known, side, field, name)
 
-    def _expectation(self, claim: ClaimSection, metric: Metric) -> None:
+    def _check_expectation(self, claim: ClaimSection, metric: Metric) -> None:
         expect = claim.expect
         assert expect is not None
         if metric.is_text != (expect.form == "is_"):
@@ -317,7 +317,7 @@ class ClaimCheck:
         except QuantityError as error:
             raise self._error(f"{metric.name}: {error}", "expect") from None
 
-    def _control(self, claim: ClaimSection, value: SelectorSection, than: SelectorSection | None) -> None:
+    def _check_control(self, claim: ClaimSection, value: SelectorSection, than: SelectorSection | None) -> None:
         control = self.controls.get(str(claim.control))
         if control is None:
             what = f"there is no control {claim.control!r}"
@@ -331,7 +331,7 @@ class ClaimCheck:
                 kept = control.at.get(name)
                 left = [axis_key(item) for item in (kept if isinstance(kept, list) else [kept])]
                 if name in control.at and name not in control.set and axis_key(wanted) not in left:
-                    what = f"the control {claim.control} has no runs at {name} = {wanted}, of which the claim speaks"
+                    what = f"the control {claim.control} has no runs at {name} = {wanted}, which the claim is about"
                     raise self._error(what, "control", hint=f"widen controls.{claim.control}.at")
 
     def _error(self, what: str, *place: str | int, hint: str | None = None) -> ProfileError:

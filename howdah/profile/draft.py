@@ -314,7 +314,6 @@ def _rounded_down(duration_us: int) -> int:
 
 
 def _example_claim(draft: Draft) -> list[str]:
-    """An example claim, as comments."""
     at = _first_point(draft)
     if is_drawn(draft.sizes):
         return [

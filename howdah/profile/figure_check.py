@@ -26,25 +26,25 @@ class FigureCheck(ClaimCheck):
         for index, figure in enumerate(figures):
             self._place = ("figures", index)
             for entry in figure.entry:
-                self._known_entry(entry)
-            self._figure(figure)
+                self._check_entry(entry)
+            self._check_figure(figure)
 
-    def _figure(self, figure: FigureSection) -> None:
-        metric = self._metric(figure.y, "y") if figure.y is not None else None
+    def _check_figure(self, figure: FigureSection) -> None:
+        metric = self._checked_metric(figure.y, "y") if figure.y is not None else None
         if figure.metric is not None:
-            self._metric(figure.metric, "metric")
-        self._flow(SelectorSection(metric="x", flow=figure.flow, take=figure.take), "flow")
-        self._group(figure)
+            self._checked_metric(figure.metric, "metric")
+        self._check_flow(SelectorSection(metric="x", flow=figure.flow, take=figure.take), "flow")
+        self._check_group(figure)
         named = self._drawn_axes(figure)
         for name, value in [*figure.at.items(), *figure.relative_to.items()]:
             side = "at" if name in figure.at else "relative_to"
             for item in value if isinstance(value, list) else [value]:
-                self._value(name, item, side)
+                self._check_value(name, item, side)
         of_columns: set[str] = set()
         if isinstance(figure.columns, list):
             of_columns = {axis for column in figure.columns for axis in column.at}
             for number, column in enumerate(figure.columns):
-                self._column(column, number)
+                self._check_column(column, number)
         self._check_every_axis(figure, {*named, *of_columns})
         self._check_paper(figure, metric)
 
@@ -65,34 +65,34 @@ class FigureCheck(ClaimCheck):
                 raise self._unknown(f"this profile does not sweep over {axis}", axis, [*known, ALGORITHM], place)
         return found
 
-    def _value(self, name: str, wanted: Any, side: str) -> None:
+    def _check_value(self, name: str, wanted: Any, side: str) -> None:
         if name == CONTROL_AXIS and axis_key(wanted) == axis_key(NO_CONTROL):
             return
         known = [axis.name for axis in self.axes]
         if name not in known and name not in (ALGORITHM, CONTROL_AXIS, TRAFFIC_AXIS):
             what = f"this profile does not sweep over {name}"
             raise self._unknown(what, name, known, side, *([name] if side in ("at", "relative_to") else []))
-        values = self._values(name)
+        values = self._axis_values(name)
         if axis_key(wanted) not in map(axis_key, values):
             raise self._unknown(f"{name} is never {wanted} in this profile", str(wanted), values, side)
 
-    def _group(self, figure: FigureSection) -> None:
+    def _check_group(self, figure: FigureSection) -> None:
         if figure.kind != "cdf":
             return
         groups = {group.name for scenario in self.scenarios for group in scenario.groups if group.role == "measured"}
         if not groups:
-            raise self._error("the profile has no measured group of connections, of which a cdf is drawn", "kind")
+            raise self._error("a cdf needs a measured group of connections", "kind")
         if figure.group is not None and figure.group not in groups:
             raise self._unknown(f"there is no group {figure.group!r}", figure.group, groups, "group")
         if figure.group is None and len(groups) > 1:
             raise self._error(f"there are several groups; give one: {', '.join(sorted(groups))}", "kind")
 
-    def _column(self, column: ColumnSection, number: int) -> None:
+    def _check_column(self, column: ColumnSection, number: int) -> None:
         place = f"columns {number + 1}"
-        self._metric(column.metric, "columns", str(number))
-        self._flow(SelectorSection(metric="x", flow=column.flow, take=column.take), place)
+        self._checked_metric(column.metric, "columns", str(number))
+        self._check_flow(SelectorSection(metric="x", flow=column.flow, take=column.take), place)
         for name, value in column.at.items():
-            self._value(name, value, "columns")
+            self._check_value(name, value, "columns")
 
     def _check_every_axis(self, figure: FigureSection, named: set[str]) -> None:
         """Raise ProfileError unless every axis with several values is drawn along or fixed."""
@@ -126,18 +126,17 @@ class FigureCheck(ClaimCheck):
                     raise self._error(f"{of.name}: {error}", "paper", "points", row, column) from None
 
     def _paper_names(self, figure: FigureSection) -> tuple[list[str], dict[str, Metric | None]]:
-        """The names of the figure's lines or rows, and those of the points or columns in each, with a column's
-        metric."""
+        """The names of the figure's lines or rows, and of the points or columns in each, with a column's metric."""
         if figure.kind == "table":
-            rows = [", ".join(row) for row in itertools.product(*(self._values(axis) for axis in figure.rows))]
+            rows = [", ".join(row) for row in itertools.product(*(self._axis_values(axis) for axis in figure.rows))]
             if isinstance(figure.columns, str):
-                return rows, dict.fromkeys(self._values(figure.columns))
+                return rows, dict.fromkeys(self._axis_values(figure.columns))
             columns: dict[str, Metric | None] = {}
             for number, column in enumerate(figure.columns):
-                metric = self._metric(column.metric, "columns", str(number))
+                metric = self._checked_metric(column.metric, "columns", str(number))
                 columns |= {name: metric for name in (column.title, column.metric) if name}
             return rows, columns
-        lines = self._values(figure.lines)
+        lines = self._axis_values(figure.lines)
         if figure.panels is not None and figure.panels != figure.lines:
-            lines = [f"{panel} / {line}" for panel in self._values(figure.panels) for line in lines]
-        return lines, dict.fromkeys(self._values(figure.x or ""))
+            lines = [f"{panel} / {line}" for panel in self._axis_values(figure.panels) for line in lines]
+        return lines, dict.fromkeys(self._axis_values(figure.x or ""))

@@ -39,7 +39,7 @@ class HttpSection(Section):
     @model_validator(mode="after")
     def _possible(self) -> HttpSection:
         if self.every is not None and (self.every % 1000 or _DAY_US % self.every):
-            what = "expected whole milliseconds of which a day has a whole number (curl counts requests a day)"
+            what = "expected whole milliseconds that divide a day (curl counts requests per day)"
             raise FieldError(what, "every")
         if self.every is not None and self.requests == 1:
             raise FieldError("there is one request; leave every out, or give requests", "every")
@@ -71,7 +71,7 @@ class DatagramSection(Section):
     @model_validator(mode="after")
     def _has_payload(self) -> DatagramSection:
         if not LEAST_PACKET_BYTES <= self.packet <= MOST_PACKET_BYTES:
-            what = f"expected a packet of {LEAST_PACKET_BYTES} to {MOST_PACKET_BYTES} bytes: headers take 28"
+            what = f"expected a packet of {LEAST_PACKET_BYTES} to {MOST_PACKET_BYTES} bytes, of which headers take 28"
             raise FieldError(what, "packet")
         return self
 
@@ -222,13 +222,13 @@ class GroupSection(Section):
         if self.http is not None:
             self._check_http()
         if self.opener == "sender" and (self.request is not None or self.http is not None):
-            raise FieldError("who requests something connects: leave opener out", "opener")
+            raise FieldError("the end that sends requests connects: leave opener out", "opener")
         if self.requests > 1 and (self.request is None or (self.size is None and self.sizes is None)):
             raise FieldError("several requests need request, and the size of their answers: size or sizes", "requests")
         if self.think and self.requests == 1:
             raise FieldError("there is one request; leave think out, or give requests", "think")
         if self.alternate and (self.direction == "reverse" or self.udp is not None):
-            raise FieldError("alternate is of TCP connections whose direction is forward", "alternate")
+            raise FieldError("alternate needs TCP connections in the forward direction", "alternate")
         if self.direction == "reverse" and self.role == "measured":
             raise FieldError("only background can go in the reverse direction", "direction")
         return self
@@ -236,7 +236,7 @@ class GroupSection(Section):
     def _check_http(self) -> None:
         for field in ("size", "request", "udp", "web", "mix"):
             if getattr(self, field) is not None:
-                raise FieldError(f"{field} cannot be combined with http, whose object says what is moved", field)
+                raise FieldError(f"{field} cannot be combined with http, whose object sets the size", field)
         if (self.connections or 0) > MOST_HTTP_CONNECTIONS:
             what = f"expected at most {MOST_HTTP_CONNECTIONS} connections: each has a server and a client of its own"
             raise FieldError(what, "connections")
@@ -246,12 +246,11 @@ class GroupSection(Section):
             raise FieldError("datagrams can only be background; say role: background", "udp")
         for field in ("size", "request", "algorithm", "initial_window", "initial_receive_window"):
             if getattr(self, field) is not None:
-                raise FieldError(f"{field} is one of TCP's; leave it out with udp", field)
+                raise FieldError(f"{field} is a field of TCP; leave it out with udp", field)
 
     @property
     def last_start_us(self) -> int:
-        """The latest start of a connection, in microseconds after the epoch. Drawn intervals have no maximum, so it is
-        then the first start."""
+        """The latest start in microseconds after the epoch; the first for drawn intervals, which have no maximum."""
         if self.arrivals != "regular":
             return self.start
         steps = (self.connections or 1) - 1

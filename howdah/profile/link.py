@@ -67,14 +67,12 @@ def read_opportunities(
     other = foreign_format(content)
     measured = file.suffix.lower() == ".csv" or other == IPERF3
     if other not in (None, IPERF3):
-        raise ProfileError(f"{file} is {other}, and no trace of a link", where=where, hint=FORMS)
+        raise ProfileError(f"{file} is {other}, not a trace of a link", where=where, hint=FORMS)
     if measured and interpolation is None:
-        what = f"{file.name} has measured rates; say how they continue between two of them"
+        what = f"{file.name} has measured rates; give an interpolation"
         raise ProfileError(what, where=where, hint=f"link: {{file: {file.name}, interpolation: step}}, or linear")
     if not measured and (interpolation or column):
-        what = (
-            f"{file.name} has opportunities, one a line, and nothing to {'interpolate' if interpolation else 'choose'}"
-        )
+        what = f"{file.name} has one opportunity per line and nothing to {'interpolate' if interpolation else 'choose'}"
         raise ProfileError(what, where=where, hint=f"leave {'interpolation' if interpolation else 'column'} out")
     if other == IPERF3:
         rates = rates_of_iperf3(content, str(file))
@@ -125,7 +123,7 @@ def _opportunities_at(times_us: array[int], name: str, duration_us: int, digest:
     if not times_us:
         raise ProfileError("the trace is empty", where=name, hint=FORMS)
     if times_us[-1] == 0:
-        what = "the trace ends at 0 ms, where it would begin again without end"
+        what = "the trace ends at 0 ms, so it would repeat forever"
         raise ProfileError(what, where=name, hint="its last line is its length")
     until = bisect_right(times_us, duration_us)
     return Opportunities(times_us[:until], len(times_us), times_us[0], times_us[-1], digest)
@@ -174,7 +172,6 @@ def _intervals(rates: MeasuredRates, linear: bool) -> Iterator[tuple[float, floa
 
 
 def _seconds_until(bits: float, begin: float, end: float, length_s: float) -> float:
-    """Seconds until ``bits`` have passed at a rate that changes linearly."""
     slope = (end - begin) / length_s
     if abs(slope) * length_s <= 1e-9 * max(begin, end):
         return min(bits / begin, length_s)
@@ -256,7 +253,7 @@ def _read(
         what = f"{found.count} opportunities in {format_duration(found.round_us)} are {rate} bit/s"
         raise ProfileError(what, where=name, hint="a link has between 1 kbit/s and 1 Tbit/s on average")
     if not found.times_us:
-        what = f"nothing could pass: the first opportunity is at {format_duration(found.first_us)}"
+        what = f"nothing can pass: the first opportunity is at {format_duration(found.first_us)}"
         hint = f"the run ends at {format_duration(duration_us)}; make duration longer"
         raise ProfileError(what, where=name, hint=hint)
     if len(found.times_us) > MOST_OPPORTUNITIES:
@@ -265,7 +262,7 @@ def _read(
     waits = [found.times_us[0], *(later - earlier for earlier, later in pairwise(found.times_us))]
     if max(waits) > LARGEST_GAP_US:
         what = f"nothing is carried for {format_duration(max(waits))}"
-        raise ProfileError(what, where=name, hint=f"{format_duration(LARGEST_GAP_US)} is the longest a link can wait")
+        raise ProfileError(what, where=name, hint=f"{format_duration(LARGEST_GAP_US)} is the longest wait of a link")
     # The wait across the end of a round, or until the run ends.
     last_us = found.times_us[-1]
     again_us = found.round_us + waits[0] if found.round_us <= duration_us else duration_us
@@ -291,7 +288,7 @@ def set_link_rates(document: Document, directory: Path) -> None:
             continue
         if rate in path:
             what = f"path.{name} and path.{rate} are both given; give one"
-            raise ProfileError(what, where=document.place(("path", rate)), hint="a link's trace says its rate")
+            raise ProfileError(what, where=document.place(("path", rate)), hint="a link's trace gives its rate")
         try:
             section = LinkSection.model_validate(path[name])
             duration = TypeAdapter(PositiveDuration).validate_python(document.data.get("duration"))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -91,7 +91,10 @@ def load(
     directory = (directory or path.parent).resolve()
     check = partial(_checked, directory=directory)
     parts = [SweepPart(Points(document, axes), check, read.fewer, whole=whole)]
-    parts += [SweepPart(each.points(), check, read.fewer, whole=whole) for each in controls]
+    parts += [
+        SweepPart(control_points(each.document, each.axes, each.name), check, read.fewer, whole=whole)
+        for each in controls
+    ]
     parts += _grid_parts(read, grid, check, unknowns=unknowns, whole=whole)
     chosen = [point for part in parts for point in part.chosen.values()]
     if whole:
@@ -136,7 +139,12 @@ class _ReadProfile:
     @property
     def all_axes(self) -> list[Axis]:
         """The axes with the values of both sweeps."""
-        return _union(self.written_axes, self.axes)
+        found = {axis.path: list(axis.values) for axis in self.written_axes}
+        for axis in self.axes:
+            values = found.setdefault(axis.path, [])
+            known = {axis_key(value) for value in values}
+            values += [value for value in axis.values if axis_key(value) not in known]
+        return [Axis(path, tuple(values)) for path, values in found.items()]
 
     @property
     def repetitions(self) -> int:
@@ -165,9 +173,6 @@ class _Control:
     document: Document
     axes: list[Axis] | None
 
-    def points(self) -> Sequence[Point]:
-        return control_points(self.document, self.axes, self.name)
-
 
 def _controls(read: _ReadProfile) -> list[_Control]:
     given = read.sections.controls
@@ -181,7 +186,6 @@ def _controls(read: _ReadProfile) -> list[_Control]:
 
 
 def _check_sections(read: _ReadProfile, scenarios: list[Scenario]) -> None:
-    """Check claims, search and figures against the sweep. Raises ProfileError."""
     sections = read.sections
     claims = ClaimCheck(read.document, read.all_axes, scenarios, sections.controls)
     claims.check(sections.claims)
@@ -234,8 +238,7 @@ def _grid_parts(
 
 
 def _count_runs(read: _ReadProfile, added: int, confirmed_runs: int | None) -> int:
-    """Return the number of runs. Raise ProfileError for too many, before the sweep is expanded; ``added`` are the runs
-    of controls and of the grid."""
+    """Return the number of runs, ``added`` by controls and the grid. Raise ProfileError for too many."""
     count = count_cells(read.axes, read.repetitions) + added
     if count <= MOST_CELLS or count == confirmed_runs:
         return count
@@ -260,16 +263,6 @@ def _check_values(read: _ReadProfile, controls: list[_Control], confirmed_runs: 
     hint = "shorten a list, split the profile, or write many flows as a group and many steps as a trace"
     place = read.document.place(read.axes[0].path if read.axes else ())
     raise ProfileError(what, where=place, hint=f"{hint}; --confirm-runs N, the number of runs, reads it all the same")
-
-
-def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:
-    """The axes with the values of both sweeps, as written and after overrides."""
-    found = {axis.path: list(axis.values) for axis in written}
-    for axis in now:
-        values = found.setdefault(axis.path, [])
-        known = {axis_key(value) for value in values}
-        values += [value for value in axis.values if axis_key(value) not in known]
-    return [Axis(path, tuple(values)) for path, values in found.items()]
 
 
 def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:

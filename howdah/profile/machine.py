@@ -101,8 +101,6 @@ class ParameterSet:
 
 @dataclass(frozen=True)
 class Declared:
-    """The contents of ns2.yaml."""
-
     release: str
     agents: dict[str, Agent]
     linux: tuple[str, ...]

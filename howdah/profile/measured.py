@@ -181,8 +181,7 @@ def _check(time_s: float, rate: float, line: str) -> None:
 
 
 def _checked_rates(points: list[_Point], name: str, end_s: float | None = None) -> MeasuredRates:
-    """Check the points and shift their times to start at 0. The last rate holds until ``end_s``, by default as long as
-    the rate before it."""
+    """Shift times to start at 0. The last rate holds until ``end_s``, by default as long as the one before it."""
     for point in points:
         _check(point.time_s, point.rate, point.line)
     for earlier, later in itertools.pairwise(points):

@@ -81,7 +81,7 @@ class MiddleboxSection(Section):
         if self.mtu is not None and self.overhead is not None:
             raise FieldError("mtu and overhead are both given; give one", "overhead")
         if self.mtu is not None and self.mtu < LEAST_MTU_BYTES:
-            what = f"an MTU of {self.mtu} bytes cannot be: every hop forwards packets of {LEAST_MTU_BYTES} (RFC 791)"
+            what = f"an MTU of {self.mtu} bytes is too small: every hop forwards packets of {LEAST_MTU_BYTES} (RFC 791)"
             raise FieldError(what, "mtu")
         if not self.icmp and self.mtu is None and self.overhead is None:
             raise FieldError("nothing is too large for ICMP to report; give mtu or overhead", "icmp")
@@ -107,8 +107,8 @@ class MiddleboxSection(Section):
         return sorted({OPTIONS[name] for name in self.strip})
 
     def mtu_bytes(self, of_path: int) -> int:
-        """The largest IP packet that passes, or 0 for no limit. Raises FieldError for a limit that has no effect, or
-        that lets nothing pass."""
+        """The largest IP packet that passes, 0 for no limit. Raises FieldError if it has no effect, or nothing
+        passes."""
         if self.mtu is not None:
             if self.mtu >= of_path:
                 what = f"nothing is larger than {self.mtu} bytes where path.mtu is {of_path}; give a smaller one"
@@ -130,7 +130,7 @@ def lost_packets(written: str, where: str, file: Path) -> list[int]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        what = f"{written!r} is not the number of a packet, and as a file it cannot be read: {reason}"
+        what = f"{written!r} is not the number of a packet, and it cannot be read as a file: {reason}"
         raise ProfileError(
             what, where=where, hint="write 20, 30-35, or the name of a file with one on each line"
         ) from None

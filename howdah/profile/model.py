@@ -340,7 +340,7 @@ class Scenario(Section):
                 raise FieldError(f"two groups are called {group.name!r}", "groups", index, "name")
             back = "direction" if group.direction == "reverse" else "alternate"
             if (group.direction == "reverse" or group.alternate) and self.path.reverse_rate is None:
-                what = "the way back has no bottleneck for it; give path.reverse_rate"
+                what = "the reverse direction has no bottleneck for it; give path.reverse_rate"
                 raise FieldError(what, "groups", index, back)
             if group.alternate and f"{group.name}-back" in names:
                 raise FieldError(f"two groups are called {group.name}-back", "groups", index, "alternate")
@@ -370,7 +370,7 @@ class Scenario(Section):
                 raise FieldError(f"two flows are called {flow.name!r}", *self.place_of(index), "name")
         for index, other in enumerate(self.background):
             if other.direction == "reverse" and self.path.reverse_rate is None:
-                what = "the way back has no bottleneck for it; give path.reverse_rate"
+                what = "the reverse direction has no bottleneck for it; give path.reverse_rate"
                 raise FieldError(what, "background", index, "direction")
         if self.path.hops and self.topology.name == "dumbbell":
             raise FieldError("a dumbbell has one hop; leave topology out, or name chain", "topology", "name")

@@ -73,8 +73,7 @@ def files_of(
 def provided_modules(
     source: Path, further: tuple[Path, ...] = (), define: tuple[tuple[str, str], ...] = ()
 ) -> tuple[ProfileModule, ...]:
-    """The modules of a .c, .ko or .bpf.c file, or of a directory with a Kbuild or Makefile; ``further`` sources are
-    linked with it."""
+    """The modules of a .c, .ko or .bpf.c file with ``further`` linked sources, or of a directory with a Makefile."""
     if source.is_dir():
         return tuple(_of_directory(source, define))
     return (ProfileModule(module_name(source), source.name, _registered((source, *further), define)),)
@@ -141,7 +140,6 @@ def _in_source(file: Path, define: Mapping[str, str]) -> Iterator[str]:
 
 
 def _closing_brace(code: str, start: int) -> int:
-    """The position of the brace that closes the one just before ``start``."""
     depth = 1
     for match in re.compile(r"[{}]").finditer(code, start):
         depth += 1 if match[0] == "{" else -1

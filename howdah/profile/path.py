@@ -271,16 +271,10 @@ class PathSection(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> PathSection:
-        if self.ecn and self.queue.discipline.unmarked:
-            raise FieldError(f"{self.queue.discipline.unmarked}; ecn needs another queue", "ecn")
-        own = self.reverse_queue.kind != "fifo" or getattr(self.reverse_queue, "counts", None) is not None
-        if own and self.reverse_rate is None:
-            raise FieldError("the way back has no queue without a rate; give reverse_rate", "reverse_queue")
-        if self.policer is not None:
-            self.policer.check(self.frame_bytes)
+        self._check_queues()
         for index, hop in enumerate(self.hops):
             if hop.rate < self.rate:
-                what = "this hop is slower than path.rate; give path.rate the slowest one and say which come before it"
+                what = "this hop is slower than path.rate, which is the slowest rate; give earlier hops place: before"
                 raise FieldError(what, "hops", index, "rate")
         check_steps(self.schedule, "schedule")
         for name in ("loss", "reverse_loss"):
@@ -291,26 +285,38 @@ class PathSection(Section):
         self._check_rates()
         if self.rate_variation is not None and self.rate_variation.least > self.rate:
             raise FieldError("expected at most path.rate", "rate_variation", "least")
+        self._check_delay_lines()
+        return self
+
+    def _check_queues(self) -> None:
+        if self.ecn and self.queue.discipline.unmarked:
+            raise FieldError(f"{self.queue.discipline.unmarked}; ecn needs another queue", "ecn")
+        own = self.reverse_queue.kind != "fifo" or getattr(self.reverse_queue, "counts", None) is not None
+        if own and self.reverse_rate is None:
+            raise FieldError("the reverse direction has no queue without a rate; give reverse_rate", "reverse_queue")
+        if self.policer is not None:
+            self.policer.check(self.frame_bytes)
+
+    def _check_delay_lines(self) -> None:
+        """Raise FieldError for features that one delay line cannot combine."""
         broken = self.delay_variation is not None and self.delay_variation.order == "broken"
         for name in ("reorder", "tick", "middlebox"):
             if broken and getattr(self, name) is not None:
-                what = f"packets that draw delays of their own go with no {name}; leave one of them out"
+                what = f"delay_variation with order broken cannot be combined with {name}; leave one out"
                 raise FieldError(what, "delay_variation", "order")
         lossy = self.loss or any(step.loss is not None or step.outage is not None for step in self.schedule)
         if self.delay_limit is not None and (lossy or self.handover is not None or self.middlebox is not None):
             what = "a delay line with a limit drops packets itself; leave loss, outage, handover and middlebox out"
             raise FieldError(what, "delay_limit")
         if self.reorder is not None and self.forward_delay_us == 0:
-            raise FieldError("without a forward delay nothing can overtake", "reorder")
-        return self
+            raise FieldError("without a forward delay no packet can overtake", "reorder")
 
     def _check_rates(self) -> None:
-        """Raise FieldError unless one source sets each rate: a link's trace, drawn rates, or steps, which need a rate
-        to change."""
+        """Raise FieldError unless one source sets each rate (a link's trace, drawn rates or steps)."""
         if self.link is not None and self.rate_variation is not None:
             raise FieldError("link and rate_variation are both given; give one", "rate_variation")
         others = {
-            "rate": "the link's trace says its rate; give this step a delay or a loss" * (self.link is not None)
+            "rate": "the link's trace gives the rate; give this step a delay or a loss" * (self.link is not None)
             or "rate_variation draws the rates; give this step a delay or a loss" * (self.rate_variation is not None),
             "reverse_rate": self.no_reverse_steps or "",
         }
@@ -323,8 +329,8 @@ class PathSection(Section):
     def no_reverse_steps(self) -> str | None:
         """Why the reverse rate cannot change during the run; None if it can."""
         if self.reverse_link is not None:
-            return "the way back's link says its rate"
-        return "the way back has no rate that could change; give path.reverse_rate" if not self.reverse_rate else None
+            return "the reverse link's trace gives its rate"
+        return "the reverse direction has no rate to change; give path.reverse_rate" if not self.reverse_rate else None
 
     def _check_bursts(self, name: str, mean: float) -> None:
         losses: list[tuple[tuple[str | int, ...], Fraction]] = [((name,), getattr(self, name))]
@@ -334,11 +340,11 @@ class PathSection(Section):
             if (loss := getattr(step, name)) is not None and loss < 1
         ]
         if self.trace is None and not any(loss for _, loss in losses):
-            what = f"there is no random loss that could come in bursts; give path.{name}"
+            what = f"there is no random loss to come in bursts; give path.{name}"
             raise FieldError(what, f"{name}_burst")
         for place, loss in losses:
             if loss * (1 + Fraction(mean)) > Fraction(mean):
-                raise FieldError(f"bursts of {mean:g} packets cannot lose so much; make {name}_burst longer", *place)
+                raise FieldError(f"bursts of {mean:g} packets cannot reach this loss; make {name}_burst longer", *place)
 
     @property
     def frame_bytes(self) -> int:

@@ -98,7 +98,6 @@ class PointScenario:
 
 
 def run_name(slug: str, repetition: int) -> str:
-    """The name of a run: its point's slug and its repetition."""
     return f"{slug}-r{repetition}"
 
 

@@ -68,7 +68,6 @@ class HostQueueSection(_Kind):
 
 
 def _field(field: dataclasses.Field[Any]) -> tuple[Any, Any]:
-    """The type and pydantic field of a parameter."""
     said = field.metadata
     default = said["default"]
     extra: dict[str, Any] = {}

@@ -55,8 +55,8 @@ def defect(file: Path) -> str | None:
 
 
 def registered_by(file: Path) -> list[str]:
-    """Names of the congestion controls that a module registers; empty for any other file. A name without a final
-    zero is too long for the kernel."""
+    """Congestion controls that a module registers; empty for any other file. A name without a final zero is too
+    long."""
     try:
         content = file.read_bytes()
         return list(dict.fromkeys(_names(content))) if content.startswith(_ELF_64) else []

@@ -117,8 +117,7 @@ class _Sections:
         return lines
 
     def _is_small(self, model: type[BaseModel]) -> bool:
-        """Whether a section is described within another: it has few fields, one parent, and only plain fields or small
-        sections."""
+        """Whether a section is described in its only parent: it has few fields, all of them plain or small sections."""
         places = self._places[model]
         return (
             len({path.rpartition(".")[0] for path in places}) == 1
@@ -215,8 +214,8 @@ def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
 
 
 def _additional_text(model: type[BaseModel]) -> str:
-    """The part of a section's text to add to its field's meaning: all of it, or, of a single line, what follows the
-    first sentence."""
+    """The section's text to add to its field's meaning: all of it, or what follows the first sentence of a single
+    line."""
     text = _text(model)
     return " ".join(text.split()) if "\n" in text else text.partition(". ")[2]
 

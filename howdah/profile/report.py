@@ -49,21 +49,28 @@ def hint_for_field(name: str, value: Any, section: Path_, known: list[str], root
     A name that is a word of exactly one field's name is taken for that field. A field of that name in another section
     is a better hint than a field with a similar spelling.
     """
-    close = (_RENAMED.get(name) if not section else None) or nearest(name, known, SURE)
-    close = close or (_CALLED[name.lower()] if _CALLED.get(name.lower()) in known else None)
-    if close is None:
-        lacking = unsayable(name, section) or (unsayable(value, section) if isinstance(value, str) else None)
-        if lacking is not None:
-            return lacking.hint()
-        words = [each for each in known if name.lower() in each.split("_")]
-        homes = [] if len(words) == 1 else _sections_with(root, name, section)
-        close = words[0] if len(words) == 1 else None
-        if not section and homes and len(homes[0]) == 1 and isinstance(homes[0][0], str):
-            close = f"{homes[0][0]}.{name}"
-        elif homes:
-            return f"{name} is a field of {_listed([*dict.fromkeys(map(section_name, homes))][:_MOST_HOMES])}"
-    close = close or nearest(name, known, _LIKELY)
-    return f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
+    if (same := _same_field(name, section, known)) is not None:
+        return f"did you mean {same}?"
+    lacking = unsayable(name, section) or (unsayable(value, section) if isinstance(value, str) else None)
+    if lacking is not None:
+        return lacking.hint()
+    words = [each for each in known if name.lower() in each.split("_")]
+    if len(words) == 1:
+        return f"did you mean {words[0]}?"
+    homes = _sections_with(root, name, section)
+    if homes and not section and len(homes[0]) == 1 and isinstance(homes[0][0], str):
+        return f"did you mean {homes[0][0]}.{name}?"
+    if homes:
+        return f"{name} is a field of {_listed([*dict.fromkeys(map(section_name, homes))][:_MOST_HOMES])}"
+    likely = nearest(name, known, _LIKELY)
+    return f"did you mean {likely}?" if likely else f"known fields: {', '.join(known)}"
+
+
+def _same_field(name: str, section: Path_, known: list[str]) -> str | None:
+    """The field that the name means for certain: its new name, a typing error, or another tool's name of it."""
+    renamed = None if section else _RENAMED.get(name)
+    called = _CALLED.get(name.lower())
+    return renamed or nearest(name, known, SURE) or (called if called in known else None)
 
 
 def hint_for_value(value: Any, path: Path_) -> str | None:
@@ -171,8 +178,8 @@ class _Known:
 
 def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _Known) -> tuple[str, str, str | None]:
     """The place, what is wrong, and a hint."""
-    told: Path_ = tuple(item["loc"])
-    path = _without_kinds(names.model, told)
+    location: Path_ = tuple(item["loc"])
+    path = _without_kinds(names.model, location)
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
     cause = context.get("error")
     if isinstance(cause, FieldError):
@@ -180,14 +187,14 @@ def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _K
     name = dotted(path)
     where = _place(document, path, chosen)
     if kind == "extra_forbidden":
-        known, parent = names.at(told[:-1]), dotted(path[:-1])
+        known, parent = names.at(location[:-1]), dotted(path[:-1])
         what = f"there is no field {str(path[-1])!r}" + (f" in {parent}" if parent else "")
         return where, what, hint_for_field(str(path[-1]), value, path[:-1], known, names.model)
     if kind == "missing":
         parent = dotted(path[:-1])
         return where, f"the field {str(path[-1])!r} is missing" + (f" in {parent}" if parent else ""), None
     if kind == "union_tag_not_found":
-        kinds = ", ".join(names.kinds(told))
+        kinds = ", ".join(names.kinds(location))
         return where, f"the field {TAG!r} is missing in {name}", f"the kinds: {kinds}"
     if kind == "union_tag_invalid":
         context, value, kind = {"expected": context["expected_tags"]}, context["tag"], "literal_error"
@@ -199,7 +206,7 @@ def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _K
     if cause is not None:
         return where, f"{name}: {cause}" if name else str(cause), hint_for_value(value, path)
     if kind in _PLAIN_TYPES:
-        fields = names.at(told)
+        fields = names.at(location)
         hint = f"its fields: {', '.join(fields)}" if fields else None
         return where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", hint_for_value(value, path) or hint
     if kind == "string_pattern_mismatch":
@@ -224,10 +231,10 @@ def _place(document: Document, path: Path_, chosen: dict[Path_, int]) -> str:
     return document.place(path if index is None else (*path, index))
 
 
-def _without_kinds(root: type[BaseModel], told: Path_) -> Path_:
+def _without_kinds(root: type[BaseModel], location: Path_) -> Path_:
     """The path without the kinds that pydantic adds after a field with several kinds."""
-    choices = [shape_of(_annotation_at(root, told[:length]))[0] == "choice" for length in range(len(told))]
-    return tuple(part for part, is_kind in zip(told, choices, strict=True) if not is_kind)
+    choices = [shape_of(_annotation_at(root, location[:length]))[0] == "choice" for length in range(len(location))]
+    return tuple(part for part, is_kind in zip(location, choices, strict=True) if not is_kind)
 
 
 def _names_at(root: type[BaseModel], path: Path_) -> list[str]:

@@ -102,7 +102,7 @@ class GoalSection(SelectorSection):
     @model_validator(mode="after")
     def _two_sides(self) -> GoalSection:
         if self.than is None and "by" in self.model_fields_set:
-            raise FieldError("by says how two sides compare; give than as well", "by")
+            raise FieldError("by needs two sides; give than as well", "by")
         return self
 
     @property
@@ -151,7 +151,9 @@ class SearchSection(Section):
         if len(given) != 1:
             raise FieldError(f"give one of falsify, maximise and minimise, not {' and '.join(given) or 'none'}")
         if self.budget.counterexamples is not None and self.falsify is None:
-            raise FieldError("without falsify every candidate shows a number, and none is enough", "budget")
+            raise FieldError(
+                "counterexamples needs falsify: with maximise or minimise, no number of candidates is enough", "budget"
+            )
         if not self.space and self.steps is None:
             raise FieldError("the space is empty; give space, steps or both")
         return self

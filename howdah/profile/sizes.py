@@ -160,7 +160,7 @@ def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | Si
     for line, cells in body:
         if len(cells) != len(header[1]):
             what = f"{len(cells)} values under {len(header[1])} columns"
-            raise ProfileError(what, where=line, hint="commas stand between values alone; decimals have a point")
+            raise ProfileError(what, where=line, hint="commas only separate values; decimals have a point")
         values.append((line, cells[columns[0]], cells[columns[1]]))
     return _weighted(values, str(file)) if other_name == _WEIGHT else _distribution(values)
 
@@ -205,11 +205,11 @@ def _distribution(rows: list[_Row]) -> SizeDistribution:
         if shares and share < shares[-1]:
             raise ProfileError(f"cdf falls from {shares[-1]:g} to {share:g}", where=line, hint=hint)
         if not size and share:
-            raise ProfileError(f"a share of {share:g} has no bytes at all", where=line, hint="the least is 1 byte")
+            raise ProfileError(f"a share of {share:g} has size 0", where=line, hint="the least is 1 byte")
         sizes.append(size)
         shares.append(share)
     if shares[-1] != 1:
-        what = f"the last cdf is {shares[-1]:g}: nothing says how large the other connections are"
+        what = f"the last cdf is {shares[-1]:g}: the sizes of the other connections are missing"
         raise ProfileError(what, where=rows[-1][0], hint="let the last row have 1, or 100 %")
     return SizeDistribution(tuple(sizes), tuple(shares))
 
@@ -321,7 +321,7 @@ class SizesSection(Section):
         if self.listed and not any(each.weight for each in self.listed):
             raise FieldError("all weights are 0: no size can be drawn", "listed")
         if self.listed and (bound := next((name for name in ("least", "most") if name in self.model_fields_set), None)):
-            raise FieldError(f"a list has its sizes as they are; leave {bound} out", bound)
+            raise FieldError(f"a list is not truncated; leave {bound} out", bound)
         if self.law is not None or self.file is not None:
             if self.least > self.most:
                 raise FieldError("the largest size is smaller than the smallest", "most")

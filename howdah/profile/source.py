@@ -129,7 +129,6 @@ def parse_yaml(text: str, name: str, *, lines: bool = True) -> tuple[Any, dict[P
 
 
 def _copy(value: Any) -> Any:
-    """A deep copy of mappings and lists."""
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list) else value
@@ -167,8 +166,7 @@ def _parse_with(parser: YAML, text: str, name: str, lines: bool) -> tuple[Any, d
 
 
 def _next(events: Iterator[Any], builder: _Builder) -> Any:
-    """The next event, or None after the last. Some texts, such as ``%YAML 1.12``, violate the parser's own assertions;
-    that counts as a syntax error."""
+    """The next event, or None. The parser's assertions, which ``%YAML 1.12`` violates, count as syntax errors."""
     try:
         return next(events, None)
     except YAMLError:
@@ -183,8 +181,6 @@ _parse_again = lru_cache(maxsize=256)(_parse)
 
 @dataclass
 class _Open:
-    """A mapping or list that has not ended yet."""
-
     value: dict[str, Any] | list[Any]
     path: Path_
     key: str | None = None

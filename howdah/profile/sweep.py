@@ -65,8 +65,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of values: the index of each axis' value, and the profile with every swept list replaced by one
-    value."""
+    """One combination of values: the index of the value on each axis, and the profile with these values."""
 
     chosen: dict[Path_, int]
     axes: dict[str, Scalar]
@@ -88,7 +87,7 @@ def find_axes(document: Document) -> list[Axis]:
     for axis in axes:
         decided = set_by_case(document, axis.name) if axis.path != (CASE,) else None
         if decided is not None:
-            what = f"case.{decided[0]} sets {decided[1]}, and {axis.name} is swept; give one of both"
+            what = f"case.{decided[0]} sets {decided[1]}, and {axis.name} is swept; give only one"
             raise ProfileError(what, where=document.place((CASE, *decided)))
     return axes
 
@@ -256,7 +255,6 @@ class Points(Computed[Point]):
         return point if self._change is None else self._change(point)
 
     def _with_case(self, chosen: Sequence[int]) -> Document:
-        """A copy of the profile with the settings of the point's case."""
         for axis, place in zip(self._axes, chosen, strict=True):
             if axis.path == (CASE,):
                 return case_document(self._document, axis.values[place])

@@ -135,9 +135,9 @@ class TrafficSection(Section):
         if not self.has_programs:
             for field in ("sends", "protocol", "ports"):
                 if field in self.model_fields_set:
-                    raise FieldError(f"{field} is of client and server, which are not given", field)
+                    raise FieldError(f"{field} needs client and server, which are not given", field)
             if self.wire_bytes is not None and self.quic == "off":
-                raise FieldError("wire_bytes is of client and server, which are not given", "wire_bytes")
+                raise FieldError("wire_bytes needs client and server, which are not given", "wire_bytes")
         return self
 
     @property

@@ -54,7 +54,7 @@ class StepSection(Section):
         if all(getattr(self, name) is None for name in (*CHANGING, "outage")):
             raise FieldError("this step changes nothing; give it a rate, rtt, forward_delay, loss or outage")
         if self.loss_for is not None and self.loss is None and self.reverse_loss is None:
-            raise FieldError("there is no loss that could end; give loss or reverse_loss", "loss_for")
+            raise FieldError("there is no loss to end; give loss or reverse_loss", "loss_for")
         if self.rtt is not None and (self.forward_delay is not None or self.reverse_delay is not None):
             raise FieldError("rtt and a one-way delay are both given; give one", "rtt")
         return self
@@ -130,7 +130,7 @@ class ReorderSection(Section):
     @model_validator(mode="after")
     def _rare(self) -> ReorderSection:
         if self.share == 0 or self.share_of_all > Fraction(1, 5):
-            raise FieldError("expected that more than none and at most 20 % of all packets overtake", "share")
+            raise FieldError("expected a share of overtaking packets above 0 and at most 20 %", "share")
         return self
 
     @property
@@ -207,7 +207,7 @@ def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) 
         raise ProfileError(what, where=where, hint="a name is a file beside the profile, or a path") from None
     other = foreign_format(content)
     if other is not None:
-        raise ProfileError(f"{file} is {other}, and no trace of a path", where=where, hint=FORMS)
+        raise ProfileError(f"{file} is {other}, not a trace of a path", where=where, hint=FORMS)
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
@@ -243,7 +243,7 @@ def _csv(text: str, name: str) -> list[StepSection]:
             raise ProfileError(what, where=line, hint="give each row one value for each column")
         found.append((rows.line_num, _row(dict(zip(header, cells, strict=True)), line)))
     if header is None or not found:
-        raise ProfileError("the trace holds no rows", where=name, hint=f"its columns are {', '.join(COLUMNS)}")
+        raise ProfileError("the trace has no rows", where=name, hint=f"its columns are {', '.join(COLUMNS)}")
     _check_times(found, name)
     return [step for _, step in found]
 
@@ -256,16 +256,16 @@ def _header(cells: list[str], line: str) -> list[str]:
         if cells.count(column) > 1:
             raise ProfileError(f"the column {column} is given twice", where=line)
     if "time" not in cells or len(cells) < 2:
-        raise ProfileError("a trace has a column time and another one", where=line)
+        raise ProfileError("a trace needs a column time and at least one other", where=line)
     return cells
 
 
 def _row(cells: dict[str, str], line: str) -> StepSection:
     for column, cell in cells.items():
         if not cell:
-            raise ProfileError(f"{column} is missing in this row", where=line, hint="gaps of a trace are not filled in")
+            raise ProfileError(f"{column} is missing in this row", where=line, hint="howdah fills no gaps of a trace")
     if any(_ZERO_RATE.match(cells.get(name, "")) for name in _RATES):
-        raise ProfileError("a rate of zero", where=line, hint="a path that carries nothing has a loss of 100 %")
+        raise ProfileError("a rate of zero", where=line, hint="for a path that carries nothing, write a loss of 100 %")
     values = {("at" if column == "time" else column): cell for column, cell in cells.items()}
     try:
         return StepSection.model_validate(values)
@@ -278,8 +278,8 @@ def _row(cells: dict[str, str], line: str) -> StepSection:
 
 def _check_times(found: list[tuple[int, StepSection]], name: str) -> None:
     if found[0][1].at != 0:
-        what = f"the trace begins at {format_duration(found[0][1].at)}: nothing is known before"
-        raise ProfileError(what, where=f"{name}:{found[0][0]}", hint="let it begin at 0 s")
+        what = f"the trace begins at {format_duration(found[0][1].at)}: it must begin at 0 s"
+        raise ProfileError(what, where=f"{name}:{found[0][0]}", hint="let the first row have time 0 s")
     spacings = []
     for (_, earlier), (line, later) in itertools.pairwise(found):
         if later.at < earlier.at + SHORTEST_STEP_US:
@@ -309,7 +309,7 @@ def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[
             what = f"expected a time in milliseconds, not {written.strip()[:40]!r}"
             raise ProfileError(what, where=f"{name}:{number}", hint=FORMS) from None
         if times and time_us < times[-1][1]:
-            raise ProfileError("this time is before the one of the line above", where=f"{name}:{number}")
+            raise ProfileError("this time is before that of the line above", where=f"{name}:{number}")
         times.append((number, time_us))
     if not times or times[-1][1] == 0:
         raise ProfileError("the trace is empty", where=name)

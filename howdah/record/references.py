@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from howdah.linux.netlink.discipline import queues
 from howdah.plan.event import FlowChange
 from howdah.plan.operation import AddRoute, OfInterface, Sysctl, VethLink
-from howdah.plan.placed import Class, FollowLink, PlacedQueue
+from howdah.plan.placed import Class, FollowLink, PlacedQueue, Replace
 from howdah.plan.plan import Plan
 
 _LOOPBACK = "lo"
@@ -87,7 +87,7 @@ def _check_kinds(plan: Plan) -> None:
 
 def _check_places(plan: Plan) -> None:
     handles: dict[_Place, set[str]] = {}
-    for made in plan.operations:
+    for made in [*plan.operations, *(event.change for event in plan.timeline if isinstance(event.change, Replace))]:
         if isinstance(made, (PlacedQueue, Class)):
             handles.setdefault(made.at, set()).add(made.handle if isinstance(made, PlacedQueue) else made.classid)
     events = [(f"event {number}", event.change) for number, event in enumerate(plan.timeline)]

@@ -114,8 +114,7 @@ def _slug(directory_name: str) -> str:
 
 
 def _report_difference(run: RunDirectory, difference: str, report: Report) -> None:
-    """Report a difference as a finding if this very version made the plan; otherwise as a gap, because the compiler may
-    have changed."""
+    """Report a difference as a finding if this version made the plan; the compiler of another may differ (a gap)."""
     made, now = record_or_empty(run).howdah, software()
     name = f"{run.name}/plan.json" if Path(report.path) != run.path else "plan.json"
     if made == now:
@@ -128,8 +127,7 @@ def _report_difference(run: RunDirectory, difference: str, report: Report) -> No
 
 
 def _compiled(path: Path, index: ExperimentIndex) -> Compiled:
-    """Read the profile in each possible way, and return the one that gives the listed runs, else the first. Raises
-    HowdahError."""
+    """Return the reading of the profile that gives the listed runs, else the first. Raises HowdahError."""
     listed = {_slug(cell.run) for cell in index.cells}
     number = len(index.cells) if index.total is None else index.total
     first: Compiled | None = None
@@ -163,7 +161,6 @@ def _directories(path: Path, index: ExperimentIndex) -> list[Path]:
 
 
 def _check_harmless(profile: Profile) -> None:
-    """Raise ProfileError for a profile that would run code of its own."""
     for point in profile.points[:1]:
         if point.scenario.topology.file is not None:
             raise ProfileError(

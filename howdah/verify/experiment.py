@@ -112,7 +112,6 @@ def _check_copies(path: Path, cells: list[IndexedRun], report: Report) -> None:
 
 
 def _note_other_files(path: Path, report: Report) -> None:
-    """Note the files beside the runs that nothing reads or checks."""
     known = {*_BESIDE, *_DERIVED, DRAWN_NAME}
     others = [entry.name for entry in sorted(path.iterdir()) if entry.is_file() or kind_of(entry) == "a link"]
     others = [name for name in others if name not in known and not name.startswith(".")]

@@ -13,8 +13,7 @@ from howdah.foreign import is_too_dense, read_foreign
 
 
 def repeated_names(path: Path) -> list[str]:
-    """Names that occur twice in one JSON object of a file, each once; empty if the file cannot be read, which other
-    checks report."""
+    """Names that occur twice in one JSON object, each once; empty if the file cannot be read (reported elsewhere)."""
     found: dict[str, None] = {}
 
     def take(pairs: list[tuple[str, Any]]) -> None:

@@ -271,14 +271,13 @@ def _check_left_out(directory: RunDirectory, left_out: list[str], report: Report
 
 
 def _compare_tables(directory: RunDirectory, scratch: RunDirectory, report: Report, *, part: bool) -> None:
-    """Compare the tables with those from raw/. With ``part``, files of raw/ were left out, so it may give fewer rows,
-    or none."""
+    """Compare the tables with those from raw/, which gives fewer if ``part`` of its files were left out."""
     report.checked.append("tables against raw/" + (", as far as it is there" if part else ""))
     for name in TABLES:
         there = [each.table(name).exists() for each in (directory, scratch)]
         file = f"tables/{name}.parquet"
         if part and there[0] and (not there[1] or _rows_of(scratch, name) < _rows_of(directory, name)):
-            continue
+            continue  # made of a file that was left out
         if there[0] != there[1]:
             what = "raw/ gives no such table" if there[0] else "raw/ gives this table, and it is missing"
             report.findings.append(Discrepancy(file, what))

@@ -160,7 +160,6 @@ def _check_minisign(path: Path, public_key: Path | None) -> tuple[str, bool]:
 
 
 def _differing(path: Path, text: str) -> list[str]:
-    """Files that were changed, removed or added since the list was signed."""
     known = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)

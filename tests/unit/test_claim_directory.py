@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from howdah.claim.claims import as_declared, claims_profile, field_of, judge_claims, judged
+from howdah.claim.claims import as_declared, claims_profile, judge_claims, judged, read_claim_runs
 from howdah.claim.judging import Judging
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
@@ -32,14 +32,14 @@ def made(directory: Path, claims: str = CLAIM, **options: Any) -> Path:
 
 def test_what_is_no_experiment_says_so(tmp_path: Path) -> None:
     with pytest.raises(HowdahError) as refused:
-        field_of(tmp_path)
+        read_claim_runs(tmp_path)
     assert str(refused.value) == f"{tmp_path}: this is not an experiment: it has no experiment.json"
 
 
 def test_an_experiment_is_its_index_and_its_profile(tmp_path: Path) -> None:
     experiment = made(tmp_path, verdict=lambda plan: "pending" if plan.repetition else "pass")
     index = json.loads((experiment / "experiment.json").read_text())
-    field, quick, claims = field_of(experiment)
+    field, quick, claims = read_claim_runs(experiment)
     assert [each.name for each in field.runs] == [cell["run"] for cell in index["cells"]]
     assert [(each.algorithm, each.repetition, each.run is None) for each in field.runs] == [
         (algorithm, repetition, repetition > 0) for algorithm in ("cubic", "reno") for repetition in range(3)
@@ -55,7 +55,7 @@ def test_an_experiment_is_its_index_and_its_profile(tmp_path: Path) -> None:
     del index["axes"]
     (experiment / "experiment.json").write_text(json.dumps({**index, "quick": True}))
     (experiment / "profile.yaml").unlink()
-    field, quick, claims = field_of(experiment)
+    field, quick, claims = read_claim_runs(experiment)
     assert (field.runs[0].axes, field.runs[0].algorithm, field.runs[0].repetition) == ({}, "", 0)
     assert (field.document.data, field.axes, quick, claims) == ({}, {}, True, [])
 
@@ -138,7 +138,7 @@ def test_whose_claims_the_file_has(tmp_path: Path) -> None:
 def test_a_definition_that_holds_is_implemented(tmp_path: Path, kind: str, verdict: str, declared: str) -> None:
     (tmp_path / "a").mkdir()
     experiment = made(tmp_path / "a", CLAIM.replace("says: so", f"says: so{kind}"))
-    _, _, (claim,) = field_of(experiment)
+    _, _, (claim,) = read_claim_runs(experiment)
     assert as_declared(claim, verdict) == declared
     found = judged(experiment)
     assert found is not None
@@ -149,7 +149,7 @@ def test_why_runs_have_no_value(tmp_path: Path) -> None:
     than = f"{UTILISATION}, than: {{at: {{algorithm: reno}}}}, expect: more"
     links = UTILISATION.replace("utilisation", "link_utilisation") + ", expect: {at_least: 50 %}"
     text = f"{CLAIM}  - {{id: two, says: so, {than}}}\n  - {{id: three, says: so, {links}}}\n"
-    field, _, claims = field_of(made(tmp_path, text))
+    field, _, claims = read_claim_runs(made(tmp_path, text))
     said = [Judging(claim, field, quick=False).missing({}) for claim in claims]
     some = "1 of 3 runs have none: there was none"
     assert said == [some, some, "3 of 3 runs have none: no link_utilisation was measured"]

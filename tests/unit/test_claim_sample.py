@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from howdah.claim.judging import pooled
-from howdah.claim.sample import Field, Made, Sample, SelectionError, sample, select
+from howdah.claim.sample import ClaimRun, ClaimRuns, Sample, SelectionError, sample, select
 from howdah.profile.claim import SelectorSection
 from howdah.profile.control import ControlSection
 from howdah.profile.source import Document
@@ -36,8 +36,8 @@ def line(value: float | str | None, flow: int | None = None, **more: Any) -> Met
     return MetricRow(flow, "m", value, "s", **more)
 
 
-def made(name: str, repetition: int = 0, run: Run | None = None, **axes: Any) -> Made:
-    return Made(name, {key.replace("_", "."): value for key, value in axes.items()}, "cubic", repetition, run)
+def made(name: str, repetition: int = 0, run: Run | None = None, **axes: Any) -> ClaimRun:
+    return ClaimRun(name, {key.replace("_", "."): value for key, value in axes.items()}, "cubic", repetition, run)
 
 
 RUNS = [
@@ -48,13 +48,13 @@ RUNS = [
     made("e", path_rtt="40 ms", unknown="buffer 2"),
     made("f", path_rtt="40 ms", traffic="iperf3"),
     made("g", control="near"),
-    Made("h", {"path.rtt": "40 ms", "algorithm": "reno"}, "reno", 0, None),
+    ClaimRun("h", {"path.rtt": "40 ms", "algorithm": "reno"}, "reno", 0, None),
 ]
 CONTROLS = {
     "off": ControlSection.model_validate({"what": "off", "set": {"host.sysctls.net.ipv4.tcp_recovery": 0}}),
     "near": ControlSection.model_validate({"what": "near", "set": {"path.rtt": "20 ms", "flows.second.start": "0 s"}}),
 }
-FIELD = Field(RUNS, Document(DATA), CONTROLS, {})
+FIELD = ClaimRuns(RUNS, Document(DATA), CONTROLS, {})
 
 
 @pytest.mark.parametrize(

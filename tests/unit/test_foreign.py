@@ -288,7 +288,7 @@ def test_a_link_beside_the_runs_is_not_packed(name: str, recorded: RunDirectory,
 def test_a_run_that_is_a_link_is_not_packed(recorded: RunDirectory, tmp_path: Path) -> None:
     recorded.path.rename(tmp_path / "elsewhere")
     recorded.path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(HowdahError, match="this run is a link to one elsewhere"):
+    with pytest.raises(HowdahError, match="this run is a symbolic link"):
         pack([recorded.path.parent], tmp_path / "x.tar.zst")
 
 

@@ -52,7 +52,7 @@ def test_plans_of_other_flows_do_not_speak_of_it(tmp_path: Path) -> None:
     [
         ("{object: 0 B}", "", "groups.1.http.object"),
         ("{object: 1 MB, every: 1 s}", "", "there is one request"),
-        ("{object: 1 MB, requests: 2, every: 7 ms}", "", "of which a day has a whole number"),
+        ("{object: 1 MB, requests: 2, every: 7 ms}", "", "that divide a day"),
         ("{object: 1 MB, requests: 0}", "", "groups.1.http.requests"),
         ("{object: 1 MB}", ", size: 1 MB", "size cannot be combined with http"),
         ("{object: 1 MB}", ", request: 300 B", "request cannot be combined with http"),

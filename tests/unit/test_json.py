@@ -25,7 +25,7 @@ from howdah.command.shapes import SHAPES, document
 from howdah.command.shapes import main as reference
 from howdah.command.sign import Sign
 from howdah.command.validate import Validate
-from howdah.counterexample.session import SearchResult, searched
+from howdah.counterexample.session import SearchResult, search_file
 from howdah.place import DOCS, PROJECT
 from tests.experiment_factory import Scenario, make_experiment
 from tests.explain.damage import pcap
@@ -148,7 +148,7 @@ def test_every_command_prints_an_object_of_its_shape(
     machines.write_text(MACHINES)
     howdah("machines", "inventory", "machines.yaml", "--machine-sets", "sets", runs=False)
     answer(Bisect(first_bad="0" * 40, candidates=[], steps=[], log="bisect.log"))
-    answer(Search.over(searched(SearchResult([], 1), "x", "0" * 64), directory="d", page="p", corpus=None))
+    answer(Search.over(search_file(SearchResult([], 1), "x", "0" * 64), directory="d", page="p", corpus=None))
     assert set(SHAPES) == SEEN
 
     rows = {(row["algorithm"], row["flow"], row["metric"]): row for row in said["compare"]["rows"]}

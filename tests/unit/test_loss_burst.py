@@ -118,7 +118,7 @@ def test_a_repetition_draws_anew_and_algorithms_draw_the_same(tmp_path: Path) ->
     [
         (["path.loss_burst=5"], "no random loss"),
         (["path.loss=1 %", "path.loss_burst=0.5"], "greater than or equal to 1"),
-        (["path.loss=1 %", "path.loss_burst=2", "path.schedule=[{at: 1 s, loss: 80 %}]"], "cannot lose so much"),
+        (["path.loss=1 %", "path.loss_burst=2", "path.schedule=[{at: 1 s, loss: 80 %}]"], "cannot reach this loss"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, overrides: list[str], what: str) -> None:

@@ -119,7 +119,7 @@ def test_packets_are_named_in_a_file(tmp_path: Path) -> None:
         ("{strip: [mss]}", "mss"),
         ("{lose: [0]}", "packets count from 1"),
         ("{lose: [9-3]}", "names no packets"),
-        ("{lose: [nowhere.txt]}", "as a file it cannot be read"),
+        ("{lose: [nowhere.txt]}", "it cannot be read as a file"),
         (f"{{lose: [1-{MOST_LOST + 1}]}}", f"{MOST_LOST} can be lost by number"),
     ],
 )

@@ -115,9 +115,9 @@ def test_memory_is_for_the_highest_rate_and_the_longest_delay(tmp_path: Path) ->
         ),
         (
             ["path.schedule=[{at: 1 s, reverse_rate: 5 Mbit/s}]"],
-            "path.schedule.1.reverse_rate: the way back has no rate",
+            "path.schedule.1.reverse_rate: the reverse direction has no rate",
         ),
-        (["path.schedule=[{at: 1 s, rate: 5 Mbit/s, loss_for: 1 s}]"], "there is no loss that could end"),
+        (["path.schedule=[{at: 1 s, rate: 5 Mbit/s, loss_for: 1 s}]"], "there is no loss to end"),
         (["path.reverse_loss=51 %"], "path.reverse_loss: expected a loss of at most 50 %"),
         (["path.reverse_loss_burst=3"], "give path.reverse_loss"),
         (["path.delay_limit=10", "path.loss=1 %"], "path.delay_limit: a delay line with a limit drops packets itself"),
@@ -175,7 +175,7 @@ def test_a_trace_of_mahimahi_is_packets_of_1500_bytes(tmp_path: Path) -> None:
         ("time,rate\n1 s,5 Mbit/s\n", 2, "the trace begins at 1 s"),
         ("time,rate\n0 s,5\n", 2, "rate: expected a rate such as"),
         ("time,rate\n0 s,5 Mbit/s,1\n", 2, "3 values under 2 columns"),
-        ("time\n0 s\n", 1, "a column time and another one"),
+        ("time\n0 s\n", 1, "a column time and at least one other"),
         (
             "time,rate\n" + "".join(f"{k} s,{k + 1} Mbit/s\n" for k in range(5)) + "30 s,5 Mbit/s\n",
             7,
@@ -191,7 +191,7 @@ def test_wrong_traces_are_named_by_file_and_line(tmp_path: Path, text: str, line
 
 def test_wrong_traces_of_mahimahi(tmp_path: Path) -> None:
     late = trace_error(tmp_path, "0\n10\n5\n", "cell.up")
-    assert (late.where, "before the one of the line above" in late.what) == (f"{tmp_path / 'cell.up'}:3", True)
+    assert (late.where, "before that of the line above" in late.what) == (f"{tmp_path / 'cell.up'}:3", True)
     silent = trace_error(tmp_path, "0\n10\n900\n1000\n", "cell.up")
     assert "no packet may be sent from 100 to 200 ms" in silent.what
     assert "a rate of zero" in silent.what

@@ -93,7 +93,11 @@ def test_a_schedule_says_what_a_trace_does_not(tmp_path: Path) -> None:
     [
         ("time, loss\n0 s, 1 %\n", "{at: 1 s, loss: 3 %}", "both say loss"),
         ("time, rtt\n0 s, 30 ms\n", "{at: 1 s, reverse_delay: 3 ms}", "both say reverse_delay"),
-        ("time, reverse_rate\n0 s, 1 Mbit/s\n", "{at: 1 s, outage: 1 s}", "the way back has no rate that could change"),
+        (
+            "time, reverse_rate\n0 s, 1 Mbit/s\n",
+            "{at: 1 s, outage: 1 s}",
+            "the reverse direction has no rate to change",
+        ),
     ],
 )
 def test_what_a_trace_cannot_say_beside_a_schedule(tmp_path: Path, columns: str, step: str, what: str) -> None:
@@ -185,7 +189,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: str | None,
                 "path.delay_variation={distribution: uniform, amplitude: 6 ms, order: broken, source: x}",
                 "path.tick=1 ms",
             ],
-            "go with no tick",
+            "cannot be combined with tick",
         ),
         (
             ["path.delay_variation={distribution: uniform, amplitude: 6 ms, order: broken, source: x}", "split=true"],

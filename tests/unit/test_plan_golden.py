@@ -79,7 +79,10 @@ def _lines(plan: Plan, place: Path) -> list[str]:
 @pytest.mark.parametrize("name", PLANNED)
 def test_everything_that_a_plan_can_hold(name: str, tmp_path: Path) -> None:
     """Every field and every line of its text; of all but the base what the base does not have, and what only it has."""
-    lines = _lines(_plan_of(tmp_path, PLANNED[name]), tmp_path)
+    plan = _plan_of(tmp_path, PLANNED[name])
+    (tmp_path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    assert read_plan_file(tmp_path / "plan.json") == plan
+    lines = _lines(plan, tmp_path)
     if name != "base":
         base = _lines(_plan_of(tmp_path, PLANNED["base"]), tmp_path)
         here, there = set(lines), set(base)

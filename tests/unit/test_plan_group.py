@@ -132,7 +132,7 @@ def test_each_request_of_a_connection_has_the_size_that_was_drawn_for_it(tmp_pat
 
 
 def test_who_requests_something_connects(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="who requests something connects: leave opener out"):
+    with pytest.raises(ProfileError, match="the end that sends requests connects: leave opener out"):
         make_one(tmp_path, "groups:\n- {name: a, connections: 1, request: 300 B, size: 1 MB, opener: sender}\n")
 
 
@@ -172,7 +172,11 @@ def test_memory_is_for_those_that_are_there_together(tmp_path: Path) -> None:
         ("{name: a, connections: 6, arrivals: poisson}", 8, "poisson arrivals need interval"),
         ("{name: a, connections: 6, arrivals: poison, interval: 1 s}", 8, "expected regular, poisson or pareto"),
         ("{name: a, connections: 6, spread: 9 s}", 8, "its last connection starts after the end of the run"),
-        ("{name: a, connections: 1, role: background, direction: reverse}", 8, "the way back has no bottleneck for it"),
+        (
+            "{name: a, connections: 1, role: background, direction: reverse}",
+            8,
+            "the reverse direction has no bottleneck for it",
+        ),
         ("{name: a, connections: 1, web: {}}", 8, "expected one of connections"),
         ("{name: a, web: {}, size: 1 kB}", 8, "size cannot be combined with web or mix"),
         ("{name: a, web: {object_shape: 1.0}}", 8, "expected a shape above 1"),
@@ -182,7 +186,7 @@ def test_memory_is_for_those_that_are_there_together(tmp_path: Path) -> None:
         (
             "{name: a, role: background, connections: 1, size: 1 kB, udp: {rate: 1 Mbit/s}} # flows",
             8,
-            "size is one of TCP's",
+            "size is a field of TCP",
         ),
         (
             "{name: a, role: background, connections: 1, udp: {rate: 1 Mbit/s, packet: 20 B}}",

@@ -99,7 +99,7 @@ def test_quic_off_is_the_plan_without_it(tmp_path: Path) -> None:
         ("traffic:\n  client: {command: [curl]}\n", "server is missing", 8),
         (f"traffic:\n  {{{PAIR}, quic: ngtcp2}}\n", "quic brings its own client and server", 8),
         (f"traffic:\n  {{{PAIR}, source: python}}\n", "source cannot be combined with client and server", 8),
-        ("traffic:\n  sends: server\n", "sends is of client and server", 8),
+        ("traffic:\n  sends: server\n", "sends needs client and server", 8),
         ("traffic:\n  quic: picoquic\n", "ngtcp2", 8),
         ("traffic:\n  server: {command: [nginx]}\n  client: {command: [./gone]}\n", "there is no file", 9),
         (

@@ -13,13 +13,11 @@ from typing import Any
 import pytest
 
 from howdah.errors import RecordError
-from howdah.place import DOCS
-from howdah.plan.compile import compile_plan
 from howdah.plan.plan import of_today
-from howdah.profile import load
 from howdah.record.reading import read_plan_file
 from tests.unit.profile_factory import make_one
 
+MINE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "tcp_mine.c"
 _Place = tuple[str | int, ...]
 _PATHS = [
     "path.hops=[{rate: 1 Gbit/s, queue: codel}]",
@@ -75,10 +73,11 @@ def test_the_place_of_a_reference_is_named(tmp_path: Path) -> None:
         read_plan_file(tmp_path / "plan.json")
 
 
-def test_the_examples_of_own_modules_are_read(tmp_path: Path) -> None:
-    for cell in load(DOCS / "examples" / "mine.yaml").cells():
-        (tmp_path / "plan.json").write_text(compile_plan(cell).to_json())
-        assert read_plan_file(tmp_path / "plan.json").run == cell.run
+def test_a_plan_with_a_module_of_its_own_is_read(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, "", [f"modules=[{MINE}]", "algorithm=mine"])
+    assert plan.own_algorithms, "by the module's name, where modules has its path"
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    assert read_plan_file(tmp_path / "plan.json") == plan
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_where_a_parameter_was_written_changes_no_plan(tmp_path: Path) -> None:
         ("{like: mine}", 8, "like 'mine', which is not known"),
         ("{like: reno, parameters: {gain: 2}}", 8, "has no parameters to set"),
         ("{parameters: {gain: 2}}", 8, "expected like"),
-        ("{like: search, kernel: search_reno}", 8, "none of the kernel's own"),
+        ("{like: search, kernel: search_reno}", 8, "not built into the kernel"),
     ],
 )
 def test_a_like_that_cannot_be_is_refused_with_its_line(tmp_path: Path, section: str, line: int, words: str) -> None:

@@ -137,7 +137,7 @@ def test_a_claim_on_what_is_captured_is_accepted(tmp_path: Path) -> None:
         (f"{VALUE}, each: path.rtt", "expect is missing", None),
         ("expect: more", "value is missing", None),
         ("value: {metric: utilization}, expect: {above: 1 %}", "no metric 'utilization'", "utilisation"),
-        (f"{VALUE}, than: {{metric: }}, expect: more", "metric is given and empty", None),
+        (f"{VALUE}, than: {{metric: }}, expect: more", "metric is empty", None),
         (f"{VALUE}, expect: {{above: 50 %}}", "the axis path.rtt is not fixed: it is 20 ms, 40 ms", "path.rtt in each"),
         (
             "value: {metric: utilisation, at: {path.rtt: 40 ms}}, expect: {above: 50 %}",
@@ -187,11 +187,11 @@ def test_a_claim_on_what_is_captured_is_accepted(tmp_path: Path) -> None:
             "take is over flow: all or the connections of a group",
             None,
         ),
-        (f"{VALUE}, expect: more, each: path.rtt", "the word more compares with something; than is missing", None),
+        (f"{VALUE}, expect: more, each: path.rtt", "the word more is a comparison; than is missing", None),
         (f"{VALUE}, expect: bigger, each: path.rtt", "expected much more, more, similar, less, much less", None),
         (
             f"{VALUE}, than: {{at: {{algorithm: reno}}}}, expect: {{above: 3 %}}, each: path.rtt",
-            "above compares with nothing; it takes no than",
+            "above is not a comparison; leave than out",
             None,
         ),
         (f"{VALUE}, than: {{at: {{algorithm: cubic}}}}, expect: more, each: path.rtt", "both sides are the same", None),

@@ -209,7 +209,7 @@ IPERF3 = json.dumps({"start": {"version": "iperf 3.18"}, "intervals": [], "end":
 def test_a_file_that_is_no_trace_is_called_what_it_is(tmp_path: Path, name: str, content: bytes, is_: str) -> None:
     (tmp_path / name).write_bytes(content)
     error = refused(tmp_path, "", in_path(f"trace: {{file: {name}}}"))
-    assert error.what.endswith(f"{name} is {is_}, and no trace of a path")
+    assert error.what.endswith(f"{name} is {is_}, not a trace of a path")
     assert str(error.where).endswith("mine.yaml:3")
     assert "a column time" in str(error.hint)
     assert "Mahimahi's: one time in milliseconds" in str(error.hint)

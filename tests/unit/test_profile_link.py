@@ -211,16 +211,16 @@ REFUSED = [
     ("half", "0\n1.5\n", "t:2", "expected a time in whole milliseconds, not '1.5'", "one time in milliseconds"),
     ("blank behind", "0\n15 \n", "t:2", "expected a time in whole milliseconds, not '15 '", "one time in milliseconds"),
     ("unit", "0\n15 ms\n", "t:2", "expected a time in whole milliseconds", "one time in milliseconds"),
-    ("zero loop", "0\n0\n", "t", "ends at 0 ms, where it would begin again without end", "its last line is its length"),
+    ("zero loop", "0\n0\n", "t", "ends at 0 ms, so it would repeat forever", "its last line is its length"),
     ("words", "0\n5\nfive\n", "t:3", "expected a time in whole milliseconds, not 'five'", "one time in milliseconds"),
     ("huge", f"0\n{'9' * 5000}\n", "t:2", "", "milliseconds"),
     ("late", "0\n90000000\n", "t:2", "is later than a day", "milliseconds from 0"),
     ("infinite", "0\nnan\n", "t:2", "expected a time", "one time in milliseconds"),
     ("binary", b"\x00\x01\xff\xfe", None, "is not text", "one time in milliseconds"),
     ("zero byte", b"1\n\x00\n", None, "is not text", "one time in milliseconds"),
-    ("JSON", '{"a": 1}', None, "is JSON, and no trace of a link", "iperf3"),
+    ("JSON", '{"a": 1}', None, "is JSON, not a trace of a link", "iperf3"),
     ("capture", b"\xd4\xc3\xb2\xa1 more", None, "a capture of packets", "iperf3"),
-    ("nothing in time", "9000\n", "t", "nothing could pass: the first opportunity is at 9 s", "make duration longer"),
+    ("nothing in time", "9000\n", "t", "nothing can pass: the first opportunity is at 9 s", "make duration longer"),
     ("too slow", "0\n80000000\n", "t", "are 0 bit/s", "between 1 kbit/s and 1 Tbit/s"),
 ]
 
@@ -240,7 +240,7 @@ def test_a_malformed_trace_is_one_message(
 
 STEP = ", interpolation: step"
 REFUSED_RATES = [
-    ("no interpolation", "time,mbps\n0,1\n1,2\n", "", "p.yaml:5", "say how they continue", "interpolation: step}, or"),
+    ("no interpolation", "time,mbps\n0,1\n1,2\n", "", "p.yaml:5", "give an interpolation", "interpolation: step}, or"),
     ("not measured", "1\n2\n", STEP, "p.yaml:5", "nothing to interpolate", "leave interpolation out"),
     ("two rates", "time,down_mbps,up_mbps\n0,1,1\n", STEP, "r.csv:1", "2 columns could be the rate", "column:"),
     ("no unit", "time,throughput\n0,5\n1,6\n", STEP, "r.csv:2", "has no unit", "throughput_mbps"),
@@ -290,7 +290,7 @@ def test_an_iperf3_result_without_intervals_is_refused(tmp_path: Path) -> None:
     [
         ("link: t, rate: 5 Mbit/s", "path.link and path.rate are both given"),
         ("rate: 5 Mbit/s, reverse_link: t, reverse_rate: 1 Mbit/s", "are both given"),
-        ("link: t, schedule: [{at: 1 s, rate: 5 Mbit/s}]", "the link's trace says its rate"),
+        ("link: t, schedule: [{at: 1 s, rate: 5 Mbit/s}]", "the link's trace gives the rate"),
         ("link: missing", "cannot be read"),
         ("link: .", "is not a regular file"),
         ("link: {file: t, interval: 1 s}", "interval"),

@@ -170,14 +170,14 @@ def test_an_interrupted_search_goes_on_without_making_runs_again(
 
 
 def test_a_claim_that_fails_as_the_profile_is_written_is_told_at_once(bench: _Bench) -> None:
-    with pytest.raises(HowdahError, match="fails already as the profile is written: 1 BDP"):
+    with pytest.raises(HowdahError, match="already fails with the profile as written: 1 BDP"):
         bench.session(bound="1.5").run()
     assert len(bench.made) == 1
 
 
 def test_a_profile_that_does_not_run_as_it_is_written_is_told_at_once(bench: _Bench) -> None:
     bench.world(broken="always")
-    with pytest.raises(HowdahError, match=r"as it is written: the run hangs\n"):
+    with pytest.raises(HowdahError, match=r"has no complete run: the run hangs\n"):
         bench.session().run()
     assert len(bench.made) == 1
 
@@ -187,7 +187,7 @@ def test_a_candidate_that_hangs_is_told_and_the_search_goes_on(bench: _Bench) ->
     found = bench.session().run()
     assert found.count("none") > 0
     assert len(found.tried) == 16
-    told = [line for line in bench.said if line.startswith("no whole run of ")]
+    told = [line for line in bench.said if line.startswith("no complete run of ")]
     assert len(told) == found.count("none")
     assert all(line.endswith(": the run hangs") and "path.rtt" in line for line in told)
 
