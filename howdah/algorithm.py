@@ -181,7 +181,7 @@ _KNOWN = [
 ]
 
 # Kernel names of the kernel's own algorithms that leave slow start by a finite ssthresh; BBR has its own start-up.
-THRESHOLD_TELLS = frozenset(algorithm.kernel for algorithm in _KNOWN) - {"bbr"}
+EXIT_SETS_SSTHRESH = frozenset(algorithm.kernel for algorithm in _KNOWN) - {"bbr"}
 
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm for algorithm in itertools.chain(_KNOWN, *(plug_in.algorithms() for plug_in in PLUG_INS))
@@ -203,7 +203,7 @@ def _stem(source: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Brought:
+class ProfileModule:
     """A module that a profile brings. ``name`` is the kernel's spelling, ``file`` the user's. ``registers`` lists the
     kernel names of its congestion controls; None if its sources do not reveal them."""
 
@@ -215,9 +215,8 @@ class Brought:
         return self.registers is None or kernel in self.registers
 
 
-def table_with(modules: Sequence[Brought], declared: Collection[str] = ()) -> dict[str, Algorithm]:
-    """Return all algorithms by name: the known ones and those of ``modules``. A profile's module always takes
-    precedence.
+def algorithms_with(modules: Sequence[ProfileModule], declared: Collection[str] = ()) -> dict[str, Algorithm]:
+    """Return all algorithms by name: the known ones and those of ``modules``. A profile's module has precedence.
 
     A module provides the names that it registers, and replaces every known algorithm whose module has the same name:
     with a ``tcp_cubic.c``, both ``cubic`` and ``cubic-no-hystart`` use that file. A module in ``declared`` provides its
@@ -230,15 +229,15 @@ def table_with(modules: Sequence[Brought], declared: Collection[str] = ()) -> di
         for name, entry in ALGORITHMS.items()
         if entry.builtin and entry.module in own and own[entry.module].may_bring(entry.kernel)
     }
-    found = {name: entry for name, entry in from_modules(modules).items() if not _is_given(entry, declared)}
+    found = {name: entry for name, entry in from_modules(modules).items() if not _is_renamed(entry, declared)}
     return {**ALGORITHMS, **replaced, **found}
 
 
-def _is_given(entry: Algorithm, declared: Collection[str]) -> bool:
+def _is_renamed(entry: Algorithm, declared: Collection[str]) -> bool:
     return entry.module in declared and entry.module != f"{MODULE_PREFIX}{entry.kernel}".replace("-", "_")
 
 
-def from_modules(modules: Iterable[Brought]) -> dict[str, Algorithm]:
+def from_modules(modules: Iterable[ProfileModule]) -> dict[str, Algorithm]:
     """Return the algorithms that modules provide without a declaration, by name.
 
     Each is listed under the kernel name that it registers and under that name in the spelling of profiles. If the
@@ -259,6 +258,6 @@ def from_modules(modules: Iterable[Brought]) -> dict[str, Algorithm]:
     return found
 
 
-def _by_convention(module: Brought) -> list[str]:
+def _by_convention(module: ProfileModule) -> list[str]:
     spelt = _stem(Path(module.file)) if "/" not in module.file else module.name
     return [spelt[len(MODULE_PREFIX) :]] if module.name.startswith(MODULE_PREFIX) else []

@@ -167,8 +167,7 @@ def _is_of(value: Any, kind: str) -> bool:
 
 @cache
 def _written(kind: Any) -> list[tuple[str, Callable[[], Any] | None]]:
-    """Return the written fields of a class, each with a function that makes its default; None if the field is always
-    written."""
+    """Return the written fields of a class, each with a function that makes its default; None if always written."""
     found: list[tuple[str, Callable[[], Any] | None]] = []
     for field in dataclasses.fields(kind):
         if not field.compare:

@@ -26,8 +26,7 @@ _NONE = "-"
 
 @cache
 def names() -> dict[str, dict[str, str]]:
-    """Return the names of each package by distribution, keyed by Debian's name; distributions without the package are
-    left out."""
+    """Return each package's names by distribution, keyed by Debian's name; unavailable ones are left out."""
     lines = [line.split() for line in NAMES.read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
     columns, rows = lines[0], lines[1:]
     return {row[0]: {at: name for at, name in zip(columns, row, strict=True) if name != _NONE} for row in rows}

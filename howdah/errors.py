@@ -25,9 +25,8 @@ def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str | None:
     return lowered[found[0]] if found else None
 
 
-def meant(name: str, known: Iterable[str], otherwise: str, *, both: bool = False) -> str:
-    """Return a "did you mean" hint for a mistyped name, followed by ``otherwise`` if ``both``; only ``otherwise`` if no
-    known name is close."""
+def did_you_mean(name: str, known: Iterable[str], otherwise: str, *, both: bool = False) -> str:
+    """Return a hint with the closest known name, followed by ``otherwise`` if ``both``; without one, ``otherwise``."""
     close = nearest(name, known)
     if close is None:
         return otherwise
@@ -71,7 +70,7 @@ class HowdahError(Exception):
         return f"{text}\n  {self.hint}" if self.hint else text
 
 
-def all_of(errors: Sequence[HowdahError]) -> HowdahError:
+def combined(errors: Sequence[HowdahError]) -> HowdahError:
     """Merge several errors into the first one, whose hint then lists the others. Duplicates are dropped."""
     first, *others = {str(error): error for error in errors}.values()
     if not others:
@@ -94,7 +93,7 @@ def explain(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
-def place_of(error: OSError) -> str | None:
+def file_of_error(error: OSError) -> str | None:
     """Return the file that caused an OSError. For a copy it is the source, or the target if the disk is full."""
     name = error.filename2 if error.filename2 and error.errno in (errno.ENOSPC, errno.EDQUOT) else error.filename
     return str(name) if name else None
@@ -121,7 +120,7 @@ def remedy(error: OSError) -> str | None:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "Choose a place where you may read and write, or change its permissions."
     if error.errno == errno.ENAMETOOLONG:
-        return shorter(place_of(error))
+        return shorter(file_of_error(error))
     if error.errno == errno.EFBIG:
         return LARGER_FILES
     if "temporary directory" in str(error):  # tempfile tries each with one byte
@@ -142,8 +141,7 @@ class UsageError(HowdahError):
 
     @classmethod
     def unknown(cls, what: str, asked: str, known: Iterable[str], has: str) -> UsageError:
-        """Make an error whose hint is the name closest to ``asked``, or the list of ``known`` names introduced by
-        ``has``."""
+        """Make an error whose hint is the known name closest to ``asked``, or the list of all after ``has``."""
         names = list(dict.fromkeys(known))
         close = nearest(asked, names)
         listed = f"{has} {', '.join(names[:30])}" if names else None

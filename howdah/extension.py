@@ -49,11 +49,10 @@ class Extension:
         Raises HowdahError, which names the package, for any exception during the import.
         """
         module, _, attribute = self.value.partition(":")
-        return self.guarded(_found, ".".join(filter(None, (module, within))), attribute)
+        return self.guarded(_imported, ".".join(filter(None, (module, within))), attribute)
 
     def guarded(self, call: Callable[..., _Kind], *arguments: Any) -> _Kind:
-        """Call a function of the package and return its result; any exception becomes a HowdahError that names the
-        package."""
+        """Call a function of the package; any exception becomes a HowdahError that names the package."""
         try:
             return call(*arguments)
         except HowdahError:
@@ -108,7 +107,7 @@ def extensions(kind: str, taken: Collection[str] = ()) -> dict[str, Extension]:
     return found
 
 
-def _found(module: str, attribute: str) -> Any:
+def _imported(module: str, attribute: str) -> Any:
     loaded = importlib.import_module(module)
     return getattr(loaded, attribute) if attribute else loaded
 

@@ -76,8 +76,7 @@ def _is_of_holes(handle: int, status: os.stat_result) -> bool:
 
 
 def read_foreign(path: Path, most_bytes: int = LARGEST_JSON_BYTES) -> bytes:
-    """Return the content of a file opened with ``open_foreign``; the size limit also holds for a file that grows
-    meanwhile."""
+    """Return the content of a file opened with ``open_foreign``, limited even if the file grows meanwhile."""
     with open_foreign(path, most_bytes) as opened:
         return opened.read(most_bytes)
 
@@ -104,7 +103,7 @@ def files_below(directory: Path) -> Iterator[tuple[str, str | None]]:
             yield name if below == "." else f"{below}/{name}", _KINDS.get(stat.S_IFMT(mode))
 
 
-def is_plain(name: str) -> bool:
+def is_plain_name(name: str) -> bool:
     """Return whether a name is a safe file name: no path, no option, no hidden file, no invisible characters.
 
     It must be in NFC, as unpackers write it, so that no two names look alike and become one on another disk.
@@ -119,7 +118,7 @@ def is_plain(name: str) -> bool:
     )
 
 
-def too_dense(content: bytes) -> bool:
+def is_too_dense(content: bytes) -> bool:
     """Return whether JSON would take far more memory than its size suggests: a large text of very short values."""
     if len(content) <= _DENSE_BYTES:
         return False
@@ -127,7 +126,7 @@ def too_dense(content: bytes) -> bool:
     return values > len(content) // _BYTES_A_VALUE
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Escape control characters as ``\\\\x1b``, so that an untrusted name cannot control the terminal."""
     return _ACTS.sub(_written, text)
 

@@ -81,8 +81,7 @@ def held_words(kind: HeldBy | str, share: float, numbers: Mapping[str, float | N
     """Return a clause such as ``the receive window held it at 64 KiB for 94 % of the time``.
 
     ``numbers`` maps metrics of the flow to values in the units of metrics.json; the clause omits those that are missing
-    or None. ``share`` is a share of the flow's time without the client's think time. Raises ValueError for an unknown
-    kind.
+    or None. ``share`` is a share of the flow's time without the client's think time. An unknown kind raises ValueError.
     """
     window = numbers.get("held_window_bytes")
     before, after = (numbers.get(f"idle_restart_{side}_packets") for side in ("before", "after"))

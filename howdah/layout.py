@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from howdah.foreign import visible
+from howdah.foreign import escape_controls
 
 DEFAULT_WIDTH = 80
 
@@ -32,8 +32,7 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
 
 
 def folded(text: str, width: int | None, indent: str = "", first: str | None = None) -> list[str]:
-    """Fold a paragraph into lines of at most ``width``; the first one begins with ``first``. Words and paths stay
-    whole."""
+    """Fold a paragraph into lines of at most ``width``; the first begins with ``first``. Words stay whole."""
     begin = indent if first is None else first
     text = re.sub(r"[ \t\r\n]+", " ", text).strip(" ")  # a thin space within a number stays
     if width is None:
@@ -75,7 +74,7 @@ _TO_COPY = re.compile(r" +(?:(?:apt|dnf) install |pacman -S |apk add |howdah |sh
 
 def write_stdout(text: str) -> None:
     """Write to standard output. Control characters, which a foreign name may contain, are escaped."""
-    sys.stdout.write(visible(text))
+    sys.stdout.write(escape_controls(text))
 
 
 def write_stderr(text: str) -> None:
@@ -84,7 +83,7 @@ def write_stderr(text: str) -> None:
     If standard error is a file that cannot grow, the text goes to the terminal from which the command was started.
     """
     width = terminal_width(sys.stderr)
-    text = visible(text)
+    text = escape_controls(text)
     try:
         sys.stderr.write(text if width is None else _fitted(text, width, _TO_COPY))
         sys.stderr.flush()

@@ -167,10 +167,10 @@ def known_metrics() -> dict[str, Metric]:
         if metric.name in found:
             raise HowdahError(f"{TABLE}: {metric.name} has two rows")
         found[metric.name] = metric
-    return found | {name: _added(each) for name, each in extensions("measures", found).items()}
+    return found | {name: _metric_of_package(each) for name, each in extensions("measures", found).items()}
 
 
-def _added(extension: Extension) -> Metric:
+def _metric_of_package(extension: Extension) -> Metric:
     """Return the metric of a package's measure. Raises HowdahError if its name is not that of its entry point."""
     metric: Metric = extension.guarded(lambda: extension.load().metric)
     if metric.name != extension.name:

@@ -60,13 +60,12 @@ def name_of(file: Path) -> Path:
     return file.relative_to(PROJECT if file.is_relative_to(PROJECT) else PACKAGE.parent)
 
 
-def written(file: Path) -> str:
-    """Return a file's name for records: one of the project's by its path in the repository, any other as the user gave
-    it."""
+def recorded_name(file: Path) -> str:
+    """Return a file's name for records: of the project's by its path in the repository, of others as given."""
     return str(name_of(file)) if file.is_absolute() and file.is_relative_to(PROJECT) else str(file)
 
 
-def cache_place() -> Path:
+def cache_directory() -> Path:
     """Return ``$HOWDAH_CACHE``, ``$XDG_CACHE_HOME/howdah`` or ``~/.cache/howdah``; the directory need not exist."""
     named = os.environ.get("HOWDAH_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
@@ -74,7 +73,7 @@ def cache_place() -> Path:
     return root.resolve() if ".." in root.parts else root.absolute()  # programs that run there print it without ".."
 
 
-def state_place() -> Path:
+def state_directory() -> Path:
     """Return ``$XDG_STATE_HOME/howdah`` or ``~/.local/state/howdah``, which holds this user's lasting decisions."""
     base = os.environ.get("XDG_STATE_HOME")
     return ((Path(base) if base else _home("XDG_STATE_HOME") / ".local" / "state") / "howdah").absolute()

@@ -77,7 +77,7 @@ def _whole(value: Fraction, unit: str, text: object) -> int:
     return int(value)
 
 
-def unit_called(written: str) -> str:
+def canonical_unit(written: str) -> str:
     """Return the canonical spelling of a unit: Mbps is Mbit/s, and µs is us. Unknown units are returned unchanged."""
     if written in ("µs", "μs"):
         return "us"
@@ -93,7 +93,7 @@ def unit_called(written: str) -> str:
 def parse_rate(text: object) -> int:
     """Parse a rate to bits per second. ``400 Mbit/s`` and ``400 Mbps`` are the same; bytes per second are refused."""
     number, unit = _split(text, RATE_EXPECTED)
-    scale = RATE_UNITS.get(unit_called(unit))
+    scale = RATE_UNITS.get(canonical_unit(unit))
     if scale is None:
         raise QuantityError(f"expected {RATE_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
     return _whole(number * scale, "bit/s", text)
@@ -108,7 +108,7 @@ def _microseconds(text: object) -> Fraction:
     number, unit = _split(text, DURATION_EXPECTED)
     if number == 0 and not unit:
         return number
-    scale = DURATION_UNITS.get(unit_called(unit))
+    scale = DURATION_UNITS.get(canonical_unit(unit))
     if scale is None:
         raise QuantityError(f"expected {DURATION_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
     return number * scale

@@ -80,12 +80,12 @@ class Receiver:
         return self.ack_filter is not None and self.ack_filter.backlog_blocks > 0
 
     @property
-    def most_segments_an_ack(self) -> int:
+    def segments_per_ack(self) -> int:
         """The most segments in order that one ACK acknowledges; two for Linux' own receiver."""
         return max(self.ack_filter.acknowledge_every, 2) if self.ack_filter else 2
 
     @property
-    def stretched_us(self) -> int:
+    def stretch_delay_us(self) -> int:
         """How long a stretch ACK may wait for segments that a small window does not supply; 0 without stretch ACKs."""
         chosen = self.ack_filter
         return chosen.delay_us if chosen and chosen.acknowledge_every > 2 else 0

@@ -27,7 +27,7 @@ KIND = "collectors"
 # The original collectors are started in this order; others follow them.
 _FIRST = ("tcp_info", "qdisc", "interface", "counters", "processor")
 # Published results belong to profiles with this spelling, and are bound to the profiles' text.
-_PLURAL = {"interface": "interfaces"}
+_KEYS = {"interface": "interfaces"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Registered:
     @property
     def word(self) -> str:
         """Its key in ``collect:`` of a profile."""
-        return _PLURAL.get(self.name, self.name)
+        return _KEYS.get(self.name, self.name)
 
     @property
     def collector(self) -> type[CollectorHook]:

@@ -9,8 +9,7 @@ _ENDED = ("Z", "X")
 
 
 def stat_fields(pid: int | str) -> list[str] | None:
-    """Return the fields of /proc/PID/stat after the name, beginning with the state (proc(5)); None without that
-    process."""
+    """Return the fields of /proc/PID/stat after the name, from the state on (proc(5)); None without the process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:

@@ -32,7 +32,7 @@ def scratch(prefix: str, place: Path | None = None) -> Iterator[Path]:
     does not survive a Ctrl-C during the removal.
     """
     if place is None:
-        sweep_left()
+        sweep_scratch()
         place = Path(tempfile.gettempdir())
     made = place / f"{prefix}{secrets.token_hex(8)}-{os.getpid()}"
     try:
@@ -68,13 +68,13 @@ def held(directory: Path) -> Iterator[None]:
                 os.unlink(_LOCK, dir_fd=place)  # the directory may have another name now
 
 
-def sweep_left() -> list[Path]:
+def sweep_scratch() -> list[Path]:
     """Remove this user's directories in ``$TMPDIR`` that killed commands left; return those removed."""
     found = ((path, _NAME.fullmatch(path.name)) for path in Path(tempfile.gettempdir()).glob("howdah-*"))
-    return [path for path, name in found if name is not None and remove_left(path, name.group(1))]
+    return [path for path, name in found if name is not None and remove_if_abandoned(path, name.group(1))]
 
 
-def remove_left(path: Path, owner: str | None) -> bool:
+def remove_if_abandoned(path: Path, owner: str | None) -> bool:
     """Remove a directory or file of this user's that is no longer in use; return whether it was one.
 
     ``owner`` is the number of the process that made it. Its user holds a lock on it (a file, or a guest's directory) or

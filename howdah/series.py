@@ -28,7 +28,7 @@ class DrawnSeries:
     per: float = 1
 
     @property
-    def is_of_the_run(self) -> bool:
+    def is_per_run(self) -> bool:
         """Whether there is one curve for the run instead of one per flow."""
         return self.role == "bottleneck"
 
@@ -40,7 +40,7 @@ class DrawnSeries:
         text += f" * {self.times:.12g}" if self.times != 1 else ""
         return text + (f" / {self.per:.12g}" if self.per != 1 else "")
 
-    def is_made_of(self, metric: str, role: str) -> bool:
+    def matches(self, metric: str, role: str) -> bool:
         """Return whether a recorded series with this metric and role holds the data of this series."""
         return (metric, role) == (self.metric, self.role)
 

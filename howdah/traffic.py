@@ -18,7 +18,7 @@ class TrafficKind:
 
     ``single``: source and sink can be chosen independently. The agent writes and reads, and closes a socket when its
     last byte is acknowledged. Any other kind has a driver, the ``DRIVER`` of ``howdah/agent/traffic/NAME.py``.
-    ``asked``: allowed in ``traffic.source`` and ``traffic.sink`` of a profile.
+    ``selectable``: allowed in ``traffic.source`` and ``traffic.sink`` of a profile.
     ``versions``: its programs, each with the command that prints the program's version.
     ``packages``: packages of the guest tree for programs that the default tree lacks.
     ``in_small_tree``: a guest tree without additional programs suffices.
@@ -34,7 +34,7 @@ class TrafficKind:
 
     name: str
     single: bool = False
-    asked: bool = False
+    selectable: bool = False
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     in_small_tree: bool = False
@@ -50,10 +50,10 @@ class TrafficKind:
 
 PROGRAM = "program"  # two programs, of the profile or of a QUIC stack
 _KINDS = (
-    TrafficKind("kernel", single=True, asked=True, in_small_tree=True),
+    TrafficKind("kernel", single=True, selectable=True, in_small_tree=True),
     TrafficKind(
         "iperf3",
-        asked=True,
+        selectable=True,
         versions={"iperf3": ("iperf3", "--version")},
         in_small_tree=True,
         sender_connects=True,
@@ -61,11 +61,11 @@ _KINDS = (
         cookie_bytes=37,  # COOKIE_SIZE of its iperf_api.h
         copies=True,
     ),
-    TrafficKind("python", single=True, asked=True, in_small_tree=True),
+    TrafficKind("python", single=True, selectable=True, in_small_tree=True),
     TrafficKind("http", versions={"nginx": ("/usr/sbin/nginx", "-v"), "curl": ("curl", "--version")}, copies=True),
     TrafficKind(
         "flent",
-        asked=True,
+        selectable=True,
         versions={"flent": ("flent", "--version"), "iperf": ("iperf", "--version")},
         packages=("flent", "iperf"),
         sender_connects=True,
@@ -79,5 +79,5 @@ _KINDS = (
     TrafficKind("stack"),  # an end other than the kernel's TCP
 )
 TRAFFIC = {kind.name: kind for kind in _KINDS}
-ASKED = tuple(kind.name for kind in _KINDS if kind.asked)
-PAIRED = tuple(kind.name for kind in _KINDS if kind.asked and not kind.single)  # with their own protocol
+SELECTABLE = tuple(kind.name for kind in _KINDS if kind.selectable)
+PAIRED = tuple(kind.name for kind in _KINDS if kind.selectable and not kind.single)  # with their own protocol

@@ -85,8 +85,7 @@ def known_engines(asked: object = None) -> str:
 
 
 def traits(engine: str, *, real_time: bool = False) -> Traits:
-    """Return the traits of an engine; with ``real_time``, without its virtual clock. Raises KeyError for an unknown
-    name."""
+    """Return the traits of an engine, with ``real_time`` without its virtual clock. Raises KeyError if unknown."""
     found = _TRAITS[engine]
     return replace(found, virtual_clock=False, exact_uptime=False, finite_processor=False) if real_time else found
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from howdah.atlas.source import items_of, section_of
 from howdah.atlas.verdict import VERDICTS, Word, word
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED
-from howdah.errors import ProfileError, meant
+from howdah.errors import ProfileError, did_you_mean
 from howdah.profile.field import Section
 from howdah.record.claims import ClaimRow
 from howdah.record.model import FilePart
@@ -71,7 +71,7 @@ def read_causes(file: Path) -> dict[str, Cause]:
             raise ProfileError(
                 f"there is no class of causes {section.cause!r}",
                 where=document.place((*path, "cause")),
-                hint=meant(section.cause, CLASSES, f"the classes are {', '.join(CLASSES)}"),
+                hint=did_you_mean(section.cause, CLASSES, f"the classes are {', '.join(CLASSES)}"),
             )
         if section.cause != UNEXPLAINED and not section.evidence:
             raise ProfileError(

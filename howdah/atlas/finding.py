@@ -15,7 +15,7 @@ from pydantic import Field
 from howdah.atlas.source import Keys, section_of, yaml_of
 from howdah.atlas.verdict import Word
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED
-from howdah.errors import ProfileError, meant
+from howdah.errors import ProfileError, did_you_mean
 from howdah.number import significant
 from howdah.profile.field import Section
 from howdah.profile.source import Document
@@ -125,7 +125,7 @@ def read_findings(directory: Path, papers: Collection[str]) -> list[Statement]:
         section = section_of(PaperFindingsSection, data, document, ())
         place = document.place(("paper",))
         if section.paper not in papers:
-            hint = meant(section.paper, papers, f"the papers are {', '.join(papers)}")
+            hint = did_you_mean(section.paper, papers, f"the papers are {', '.join(papers)}")
             raise ProfileError(f"there is no paper {section.paper!r}", where=place, hint=hint)
         if section.paper in seen:
             hint = f"first at {seen[section.paper]}"

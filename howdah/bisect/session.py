@@ -14,12 +14,12 @@ from pathlib import Path
 
 from howdah.bisect.worktree import Found, Worktree
 from howdah.build.build_tree import BuildTree
-from howdah.build.cache import Cache, Progress, alone, content_key
+from howdah.build.cache import Cache, Progress, content_key, hold_alone
 from howdah.build.uml_kernel import Kernel, build_kernel, forget_kernels
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS
 from howdah.codec import encoded
 from howdah.default import DEFAULT_ENGINE
-from howdah.errors import EngineUnavailableError, HowdahError, UsageError, meant
+from howdah.errors import EngineUnavailableError, HowdahError, UsageError, did_you_mean
 from howdah.number import counted
 from howdah.profile import Profile
 from howdah.profile.control import CONTROL_AXIS
@@ -163,7 +163,7 @@ def chosen_claims(profile: Profile, name: str | None) -> list[str]:
         return [name]
     what = f"the profile makes no claim {name!r}" if name else "the profile has no claim to bisect on"
     hint = f"its claims are {', '.join(known)}" if known else "docs/claims.md says how to write one"
-    raise UsageError(what, where=str(profile.path), hint=meant(name, known, hint, both=True) if name else hint)
+    raise UsageError(what, where=str(profile.path), hint=did_you_mean(name, known, hint, both=True) if name else hint)
 
 
 FORMAT = 1
@@ -212,7 +212,7 @@ class Session:
     def locked(self) -> Iterator[None]:
         """Lock the session; a second command on the same repository fails."""
         taken = HowdahError("another howdah is bisecting this repository", where=str(self.worktree.repository))
-        with alone(self.directory, taken):
+        with hold_alone(self.directory, taken):
             yield
 
     def open(self, question: Question, say: Say) -> None:

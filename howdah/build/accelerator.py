@@ -38,7 +38,7 @@ def choose(wanted: str, image: Path, cache: Cache) -> Accelerator:
     """
     if wanted == TCG:
         return Accelerator(TCG, "emulation was asked for")
-    problem = tried(image, cache)
+    problem = cached_why_no_kvm(image, cache)
     if problem is None:
         return Accelerator(KVM_NAME, None)
     if wanted == KVM_NAME:
@@ -49,9 +49,8 @@ def choose(wanted: str, image: Path, cache: Cache) -> Accelerator:
     return Accelerator(TCG, problem)
 
 
-def tried(image: Path, cache: Cache) -> str | None:
-    """Return the result of ``why_no_kvm``, cached until the next boot or change of QEMU: a trial may take half a
-    minute."""
+def cached_why_no_kvm(image: Path, cache: Cache) -> str | None:
+    """Return the result of ``why_no_kvm``, cached until a boot or change of QEMU: a trial takes up to half a minute."""
     try:
         status = KVM.stat()
         device = f"{status.st_ctime_ns} {status.st_mode} {os.geteuid()}"

@@ -47,8 +47,7 @@ def debian_mirror() -> str:
 
 
 def security_mirror() -> str:
-    """Return the mirror of debian-security: the named one, the one beside a named Debian mirror, apt's, or Debian's
-    own.
+    """Return the mirror of debian-security: the named one, the one beside a named Debian mirror, apt's, or the default.
 
     Mirrors of both archives keep them side by side, as ``…/debian`` and ``…/debian-security``.
     """
@@ -154,8 +153,7 @@ def read_suites(file: Path = SUITES) -> list[tuple[str, str]]:
 
 
 def all_offers(madison: str, package: re.Pattern[str]) -> list[Offer]:
-    """Parse the output of ``apt-cache madison``: packages that match ``package``, whose group ``release`` is the
-    kernel's.
+    """Parse the output of ``apt-cache madison``: packages that match; the group ``release`` is the kernel's.
 
     For each package apt lists the highest version first.
     """

@@ -15,7 +15,7 @@ from howdah.algorithm import module_name
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.compiler import first_error
 from howdah.build.module_build import ModuleFailure, Target
-from howdah.build.supervise import CommandFailedError, mark, run_logged, sandbox_of
+from howdah.build.supervise import CommandFailedError, run_logged, sandbox_key, sandbox_of
 from howdah.build.tools import build_tools
 from howdah.distribution import installing
 from howdah.errors import HowdahError
@@ -29,8 +29,7 @@ _HEADER = Path("/usr/include/bpf/bpf_helpers.h")
 
 
 def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) -> Path | ModuleFailure:
-    """Return the object file of ``source``, or why it does not compile. The kernel's image is an ELF file with its
-    types.
+    """Return the object file of ``source``, or why it does not compile. The kernel's image has its types.
 
     ``vmlinux.h`` is generated from these types. The file may include it, headers beside it, and those of libbpf. Raises
     HowdahError if a tool is missing or the kernel has no types (CONFIG_DEBUG_INFO_BTF).
@@ -39,7 +38,7 @@ def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) ->
     types = _types(kernel, progress, cache)
     headers = sorted(source.parent.glob("*.h"))
     name = module_name(source)
-    parts: list[str | bytes] = [_LAYOUT, version, types.parent.name, *mark()]
+    parts: list[str | bytes] = [_LAYOUT, version, types.parent.name, *sandbox_key()]
     for file in (source, *headers):
         parts += [file.name, file.read_bytes()]
 

@@ -42,8 +42,7 @@ class TreeChangedError(Exception):
 
 
 class BuildTree:
-    """The build directory of a tree. ``source`` and ``build`` are for ``make -C source O=build``; hold the tree
-    meanwhile.
+    """The build directory of a tree. Hold it for ``make -C source O=build``.
 
     ``configured`` is a key of the inputs of the configuration in ``build``; None without a configuration.
     """
@@ -61,8 +60,8 @@ class BuildTree:
 
     @contextmanager
     def held(self, waiting: Callable[[], None]) -> Iterator[int]:
-        """Hold the tree, which one process at a time may use. Yields a file descriptor for children to inherit: they
-        hold it, too.
+        """Hold the tree, which one process at a time may use. Yields a descriptor: children that inherit it hold the
+        tree.
 
         Otherwise a build that survives its command could still be writing when the next command begins.
         """
@@ -89,9 +88,8 @@ class BuildTree:
             self._discard()  # the clock has just been set back
         self.build.mkdir(exist_ok=True)
 
-    def settle(self, fingerprint: str) -> None:
-        """Record the state after make has ended by itself, successfully or not, so that the next build can continue
-        from it."""
+    def record_state(self, fingerprint: str) -> None:
+        """Record the state after make has ended by itself, successfully or not, for the next build to continue."""
         state = {"format": _FORMAT, "fingerprint": fingerprint, "configured": self.configured}
         write_json(self._state, {**state, "files": dict(_statuses(self.build))})
 
@@ -237,7 +235,7 @@ def _remove_empty_directories(root: Path) -> None:
             os.rmdir(here)  # noqa: PTH106
 
 
-def gone_trees(cache: Cache) -> Iterator[BuildTree]:
+def orphaned_trees(cache: Cache) -> Iterator[BuildTree]:
     """Yield the build trees whose original tree no longer exists."""
     for directory in cache.entries(KIND):
         try:

@@ -24,7 +24,7 @@ from typing import IO
 
 from howdah.build.cache import content_key
 from howdah.errors import HowdahError
-from howdah.foreign import is_plain, open_foreign
+from howdah.foreign import is_plain_name, open_foreign
 
 MANIFEST, SIGNATURE, PIECES = "bundle.json", "bundle.json.sig", "pieces"
 FORMAT = 1
@@ -36,7 +36,7 @@ _KINDS = ("kernel", "tree", "agent", "module", "tool", "headers")
 
 
 @dataclass(frozen=True)
-class Ready:
+class BundlePiece:
     """A piece of a bundle, made according to ``recipe``; in a cache it is the entry ``kind/key``.
 
     ``size`` is the packed size, ``unpacked`` the unpacked size, in bytes; ``about`` describes it.
@@ -61,8 +61,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class BundleFile:
-    """A bundle. ``place`` is a directory or a tar file. ``made`` is a date (2026-11-28), ``howdah`` the version that
-    made it.
+    """A bundle. ``place`` is a directory or a tar file. ``made`` is a date, ``howdah`` the version that made it.
 
     ``documents`` maps the names of the other files to their digests.
     """
@@ -71,10 +70,10 @@ class BundleFile:
     digest: str
     made: str
     howdah: str
-    pieces: tuple[Ready, ...]
+    pieces: tuple[BundlePiece, ...]
     documents: dict[str, str]
 
-    def find(self, kind: str, recipe: str) -> Ready | None:
+    def find(self, kind: str, recipe: str) -> BundlePiece | None:
         return next((piece for piece in self.pieces if piece.kind == kind and piece.recipe == recipe), None)
 
     @property
@@ -153,7 +152,7 @@ def read_bundle(place: Path) -> BundleFile:
     return _parsed(place, text)
 
 
-def _is_whole(piece: Ready) -> bool:
+def _is_whole(piece: BundlePiece) -> bool:
     words, sizes = (piece.recipe, piece.about), (piece.size, piece.unpacked)
     return (
         piece.kind in _KINDS
@@ -183,11 +182,11 @@ def _parsed(place: Path, text: bytes) -> BundleFile:
             hint=f"User-mode kernels run on {MACHINE} alone; a machine of that kind can make the runs (--cluster).",
         )
     try:
-        pieces = tuple(Ready(**piece) for piece in value["pieces"])
+        pieces = tuple(BundlePiece(**piece) for piece in value["pieces"])
         documents = {str(name): str(digest) for name, digest in value["documents"].items()}
         found = BundleFile(place, hashlib.sha256(text).hexdigest(), value["made"], value["howdah"], pieces, documents)
         wrong = [str(piece.kind) for piece in pieces if not _is_whole(piece)]
-        wrong += [name for name in documents if not all(is_plain(part) for part in name.split("/"))]
+        wrong += [name for name in documents if not all(is_plain_name(part) for part in name.split("/"))]
         if wrong:
             raise ValueError(", ".join(wrong))
         date.fromisoformat(found.made)

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import IO
 
 from howdah.build.seal import problem_of, write_seal
-from howdah.errors import HowdahError, place_of
-from howdah.place import cache_place
+from howdah.errors import HowdahError, file_of_error
+from howdah.place import cache_directory
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def locked(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def alone(directory: Path, taken: HowdahError) -> Iterator[None]:
+def hold_alone(directory: Path, taken: HowdahError) -> Iterator[None]:
     """Hold a directory of the cache, created if missing. Raises ``taken`` if another process holds it."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def cache_root() -> Path:
 
     Raises HowdahError for a path that the kernel's build cannot handle, since kernels and modules are built there.
     """
-    root = cache_place()
+    root = cache_directory()
     require_plain(root, "the cache", "Set HOWDAH_CACHE to a directory with letters, digits, '-', '_' and '.' only.")
     return root
 
@@ -119,7 +119,7 @@ def file_sha256(path: Path) -> str:
 
 def explain(error: OSError, doing: str, where: Path) -> HowdahError:
     """Turn an error of the file system into one for the user."""
-    place = place_of(error) or str(where)
+    place = file_of_error(error) or str(where)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         free = _free_bytes(where) // 2**20
         return HowdahError(
@@ -150,7 +150,7 @@ class Cache:
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or cache_root()
         self._sound: set[Path] = set()
-        self._told: set[Path] = set()
+        self._reported: set[Path] = set()
 
     def path(self, kind: str, key: str) -> Path:
         """Return where the entry is, or would be."""
@@ -169,16 +169,16 @@ class Cache:
             raise explain(error, f"reading the {kind} {key}", self.root) from error
 
     def _is_sound(self, entry: Path) -> bool:
-        """Return whether the entry matches its seal, checked once per process. Damage is logged, because it causes a
-        rebuild."""
+        """Return whether the entry matches its seal, checked once per process. Damage, which causes a rebuild, is
+        logged."""
         if entry in self._sound:
             return True
         problem = problem_of(entry)
         if problem is None:
             self._sound.add(entry)
             return True
-        if entry not in self._told:
-            self._told.add(entry)
+        if entry not in self._reported:
+            self._reported.add(entry)
             _LOG.warning("the cache's %s %s is not used and is built again: %s", entry.parent.name, entry.name, problem)
         return False
 
@@ -312,7 +312,7 @@ def secret() -> bytes:
     return file.read_bytes()
 
 
-def code(content: bytes) -> str:
+def authentication_code(content: bytes) -> str:
     """Return an authentication code that proves that this user wrote ``content``.
 
     It is for files that a command acts on and that could be a stranger's, because directories are passed on.
@@ -320,6 +320,8 @@ def code(content: bytes) -> str:
     return hmac.new(secret(), content, hashlib.sha256).hexdigest()[:32]
 
 
-def is_ours(content: bytes, said: object) -> bool:
+def is_authentic(content: bytes, said: object) -> bool:
     """Return whether ``said`` is the code of ``content``."""
-    return isinstance(said, str) and hmac.compare_digest(said.encode(errors="replace"), code(content).encode())
+    return isinstance(said, str) and hmac.compare_digest(
+        said.encode(errors="replace"), authentication_code(content).encode()
+    )

@@ -47,9 +47,9 @@ def first_error(lines: list[str], is_own: Callable[[str], bool], *, blame_includ
             continue
         found = [(number, error)]
         if not is_own(error["file"]):
-            used = [one for one in _users(lines, number) if is_own(one[1]["file"])]
-            called = [one for one in _callers(lines, number) if is_own(one[1]["file"])]
-            included = [one for one in _includers(lines, number) if blame_include and is_own(one[1]["file"])]
+            used = [one for one in _macro_uses(lines, number) if is_own(one[1]["file"])]
+            called = [one for one in _inlined_into(lines, number) if is_own(one[1]["file"])]
+            included = [one for one in _inclusions(lines, number) if blame_include and is_own(one[1]["file"])]
             found = used[-1:] or called[:1] or included[:1] or found
         ((at, place),) = found
         said = lines[number : number + _QUOTED_LINES]
@@ -64,8 +64,7 @@ def first_error(lines: list[str], is_own: Callable[[str], bool], *, blame_includ
 _Found = Iterable[tuple[int, "re.Match[str]"]]
 
 
-def _users(lines: list[str], error: int) -> _Found:
-    """Yield the uses of macros that contain the error, innermost first."""
+def _macro_uses(lines: list[str], error: int) -> _Found:
     for number in range(error + 1, len(lines)):
         if _NEXT.match(lines[number]):
             return
@@ -73,7 +72,7 @@ def _users(lines: list[str], error: int) -> _Found:
             yield number, match
 
 
-def _callers(lines: list[str], error: int) -> _Found:
+def _inlined_into(lines: list[str], error: int) -> _Found:
     """Return the functions into which the one with the error was inlined, innermost first."""
     first = error
     while first and _INLINED.match(lines[first - 1]):
@@ -81,7 +80,7 @@ def _callers(lines: list[str], error: int) -> _Found:
     return _matching(lines, range(first, error), _INLINED)
 
 
-def _includers(lines: list[str], error: int) -> _Found:
+def _inclusions(lines: list[str], error: int) -> _Found:
     """Return the inclusions of the file with the error, innermost first."""
     last = error
     while last and (_INLINED.match(lines[last - 1]) or _OF_FUNCTION.match(lines[last - 1])):

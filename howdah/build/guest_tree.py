@@ -19,7 +19,7 @@ from pathlib import Path
 from howdah.build.archive import SUITE, bootstrap, listed_packages
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.supervise import run_logged
-from howdah.build.supply import supplied
+from howdah.build.supply import entry_from_bundle
 from howdah.build.tools import Tools, build_tools
 from howdah.errors import HowdahError, UsageError
 from howdah.plan.plan import Plan
@@ -81,12 +81,13 @@ def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[st
     """Return the tree from a bundle or the cache, or build it.
 
     Raises HowdahError if mmdebstrap is missing or cannot fetch. ``further`` are packages that only some traffic needs.
-    Each such set is a separate tree, so that users without that traffic neither fetch the packages nor repeat their
-    runs.
+    Each such set is a separate tree, so that other users neither fetch them nor repeat runs.
     """
     cache = cache or Cache()
     key = tree_key(further)
-    given = supplied("tree", key, cache, lambda: progress("guest tree (unpacked by another howdah, waiting)", 0, 0))
+    given = entry_from_bundle(
+        "tree", key, cache, lambda: progress("guest tree (unpacked by another howdah, waiting)", 0, 0)
+    )
     if given is not None:
         return load_tree(given)
     if cache.find("tree", key) is None:
@@ -138,7 +139,6 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
 
 
 def _versions(root: Path) -> dict[str, str]:
-    """Return the version of each package, from the names of the downloaded files."""
     found = {}
     for file in sorted((root / "var/cache/apt/archives").glob("*.deb")):
         match = _DOWNLOADED.fullmatch(file.name)
@@ -212,8 +212,7 @@ def _compile_python(root: Path, log: Path, tools: Tools) -> None:
 
 
 def _index_libraries(root: Path, log: Path) -> None:
-    """Create ld.so.cache, which saves the guest a search per library. If chroot is not permitted, the tree works
-    without."""
+    """Create ld.so.cache, which saves the guest a search per library; skipped if chroot is not permitted."""
     command = ["/sbin/ldconfig", "-r", str(root)]
     if os.geteuid() != 0:
         command = ["unshare", "--map-root-user", *command]
@@ -224,7 +223,7 @@ def _index_libraries(root: Path, log: Path) -> None:
             file.write(f"no ld.so.cache: {error}\n")
 
 
-def further_of(traffic: str) -> list[tuple[str, ...]]:
+def packages_of_traffic(traffic: str) -> list[tuple[str, ...]]:
     """Return the additional packages of each tree that this traffic may need: ``flent``, ``quic`` or a QUIC stack.
 
     Raises UsageError for traffic that needs none.
@@ -237,7 +236,7 @@ def further_of(traffic: str) -> list[tuple[str, ...]]:
     return known[traffic]
 
 
-def further_packages(plan: Plan) -> tuple[str, ...]:
+def packages_of_plan(plan: Plan) -> tuple[str, ...]:
     """Return the packages of the guest tree that only this plan's traffic needs."""
     own = dict.fromkeys(package for flow in plan.flows for package in flow.kind.packages)
     stacks = {name for flow in plan.flows if flow.quic is not None for name in STACKS[flow.quic].packages}
@@ -257,8 +256,7 @@ def needed_glibc(program: bytes) -> tuple[int, ...]:
 
 
 def image_of_tree(image: Path, image_sha256: str, tools: Tools, tree: GuestTree, cache: Cache) -> Path | None:
-    """Return the image set to use the tree's loader; None if the image or a library loaded into it needs a newer C
-    library.
+    """Return the image with the tree's loader; None if it or its preloaded library needs a newer C library.
 
     On a machine with an older C library, or none (musl), the image would not start at all. The name of the loader is
     part of the file (PT_INTERP, elf(5)); the kernel resolves it relative to the working directory, where the launcher

@@ -153,8 +153,7 @@ def _compile_objects(kernel: Kernel, source: KernelSource, directory: Path, log:
 
 
 class Inlined:
-    """Resolves what was inlined at addresses of the image. Raises HowdahError if an object differs from the image's
-    code."""
+    """Resolves what was inlined at addresses of the image. Raises HowdahError if an object differs from it."""
 
     def __init__(self, image: SymbolTable, objects: Path) -> None:
         self._places: list[tuple[int, int, Path]] = []

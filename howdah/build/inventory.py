@@ -70,7 +70,6 @@ def components_of(tree: GuestTree) -> list[Component]:
 
 
 def _quoted(version: str) -> str:
-    """Quote a version for a Package URL."""
     return re.sub(r"[^A-Za-z0-9.~_-]", lambda match: f"%{ord(match[0]):02X}", version)
 
 
@@ -121,8 +120,7 @@ def sources_of(bundle: BundleFile) -> list[tuple[str, str]]:
 
 
 def collect(bundle: BundleFile, into: Path, progress: Progress) -> list[str]:
-    """Fetch a bundle's sources into a directory and list them in ``sources.txt``; return a message for each missing
-    one.
+    """Fetch a bundle's sources into a directory and list them in ``sources.txt``; return a message per missing one.
 
     apt has a separate index there, so neither root nor the machine's own configuration is needed.
     """

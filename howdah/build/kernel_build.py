@@ -21,12 +21,12 @@ from howdah.build.kernel_make import (
     INHERITED,
     CompilerCache,
     compiler_cache,
+    enabled_options,
     make_command,
     read_wanted,
-    taken,
 )
 from howdah.build.kernel_source import KernelSource, TreeContent, files_sha256, unpack_command
-from howdah.build.supervise import CommandFailedError, Sandbox, mark, run_logged, sandbox_of
+from howdah.build.supervise import CommandFailedError, Sandbox, run_logged, sandbox_key, sandbox_of
 from howdah.build.tools import Tools, compiler_version, toolchain
 from howdah.codec import encoded
 from howdah.errors import HowdahError
@@ -151,8 +151,7 @@ class KernelBuild:
         self._record(vermagic, missing, interface=None)
 
     def _patch(self) -> None:
-        """Apply the patches and append the name of the set to ``uname -r``, which Kbuild takes from a file
-        localversion*."""
+        """Apply the patches and append the set's name to ``uname -r``, which Kbuild takes from localversion*."""
         patches = self.source.patches
         if patches is None:
             return
@@ -166,7 +165,7 @@ class KernelBuild:
         self._sandbox = sandbox_of(self.directory, self.tools.launch, [build_tree.build], [build_tree.source])
         parts = [IMAGE_FLAGS, *(f"{name}={value}" for name, value in FIXED.items()), toolchain()]
         # A user's own build does not continue from files that a stranger's makefiles left.
-        fingerprint = content_key(*parts, *mark())
+        fingerprint = content_key(*parts, *sandbox_key())
         with build_tree.held(
             lambda: self.progress("kernel (this tree is built by another howdah, waiting)", 0, 0)
         ) as lock:
@@ -176,20 +175,19 @@ class KernelBuild:
             self._lock = (lock,)
             is_first = not (self.build_dir / ".config").exists()
             try:
-                missing = self._configure_anew(build_tree, content)
+                missing = self._configure_if_changed(build_tree, content)
                 self._compile(_EXPECTED_OBJECTS if is_first else 0)
             except KbuildError:
-                build_tree.settle(fingerprint)
+                build_tree.record_state(fingerprint)
                 raise
-            build_tree.settle(fingerprint)
-            self._take(content)
+            build_tree.record_state(fingerprint)
+            self._copy_to_entry(content)
         self.source_dir, self.build_dir = self.directory / "source", self.directory / "build"
         interface = self._interface(content)
         self._record(self._vermagic(interface), missing, interface)
 
-    def _configure_anew(self, build_tree: BuildTree, content: TreeContent) -> list[str]:
-        """Configure if any input has changed: it takes seconds, and most edits are to code. Returns as ``_configure``
-        does."""
+    def _configure_if_changed(self, build_tree: BuildTree, content: TreeContent) -> list[str]:
+        """Configure if any input has changed: it takes seconds, and most edits are to code. As ``_configure``."""
         files = {name: what for name, what in content.files.items() if configures(name)}
         made_of = content_key(read_wanted(self.source.release).fragment(), files_sha256(files))
         if build_tree.configured == made_of:
@@ -209,7 +207,7 @@ class KernelBuild:
 
     def _check_options(self) -> list[str]:
         wanted = read_wanted(self.source.release)
-        have = taken(self.build_dir / ".config")
+        have = enabled_options(self.build_dir / ".config")
         missing = [option for option in wanted.required if option not in have]
         if missing:
             names = ", ".join(f"CONFIG_{option}" for option in missing)
@@ -241,8 +239,7 @@ class KernelBuild:
         )
         self.progress("kernel: compile", max(expected, done), max(expected, done))
 
-    def _take(self, content: TreeContent) -> None:
-        """Copy the parts of a cached kernel from the build tree."""
+    def _copy_to_entry(self, content: TreeContent) -> None:
         build, source = self.directory / "build", self.directory / "source"
         shutil.copy2(self.build_dir / "linux", self.directory / "linux")
         for name in _files(self.build_dir):
@@ -346,7 +343,6 @@ class KernelBuild:
 
 
 def _files(directory: Path) -> list[str]:
-    """Return the relative name of every file and link below a directory."""
     skip = len(str(directory)) + 1
     found = []
     for here, directories, names in os.walk(directory):

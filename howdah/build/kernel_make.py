@@ -39,7 +39,7 @@ _SECTION = re.compile(r"# \[(?P<name>required|optional|modules)(?: (?P<side>befo
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedOptions:
     """Option names without ``CONFIG_``; ``modules`` are wanted as ``m``, the others as ``y``."""
 
     required: tuple[str, ...]
@@ -56,7 +56,7 @@ class Wanted:
         return ["required", *self.required, "optional", *self.optional, "modules", *self.modules]
 
 
-def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> Wanted:
+def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> WantedOptions:
     """Return the options wanted for a kernel of this release, such as (6, 12); an empty one counts as newer than all.
 
     kernel.config explains its sections. Raises ValueError that names an unreadable line.
@@ -77,14 +77,14 @@ def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> 
                 sections[section].append(line.removeprefix("CONFIG_").removesuffix(value))
         elif line and not line.startswith("#"):
             raise ValueError(f"{file}:{number}: neither a comment nor CONFIG_…=y, or =m of a module")
-    return Wanted(*(tuple(sections[name]) for name in ("required", "optional", "modules")))
+    return WantedOptions(*(tuple(sections[name]) for name in ("required", "optional", "modules")))
 
 
 def _older(release: tuple[int, ...], than: str) -> bool:
     return () < release < tuple(map(int, than.split(".")))
 
 
-def taken(configuration: Path) -> set[str]:
+def enabled_options(configuration: Path) -> set[str]:
     """Return the names of the options that a .config sets to ``y`` or ``m``."""
     found = set()
     for line in configuration.read_text(encoding="utf-8").splitlines():

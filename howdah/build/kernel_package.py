@@ -22,7 +22,7 @@ _NAMES = {
 NEWEST = "newest"
 
 
-def best(archive: Archive, kind: str, release: str, cache: Cache, *, all_suites: bool) -> Offer:
+def best_offer(archive: Archive, kind: str, release: str, cache: Cache, *, all_suites: bool) -> Offer:
     """Return the highest version of a kind (``linux-image``, ``linux-headers``) for a release (``6.1``, ``newest``).
 
     Raises HowdahError if no suite has one.
@@ -54,16 +54,16 @@ def offers(archive: Archive, kind: str, release: str, *, all_suites: bool) -> li
         return []
     kept = archive.root / f"{kind}-{release}.json"
     state = content_key(stamp, SUITES.read_bytes(), _NAMES[kind])
-    found = _kept(kept, state)
+    found = _cached_offers(kept, state)
     if found is None:
-        found = _asked(archive, kind, release)
+        found = _query(archive, kind, release)
         if found:  # an empty result is not kept: the next update of the index may change it
             write_json(kept, {"state": state, "offers": [asdict(offer) for offer in found]})
     usable = _usable_suites()
     return [offer for offer in found if all_suites or offer.suite in usable]
 
 
-def _kept(file: Path, state: str) -> list[Offer] | None:
+def _cached_offers(file: Path, state: str) -> list[Offer] | None:
     try:
         record = json.loads(file.read_text())
         return [Offer(**one) for one in record["offers"]] if record["state"] == state else None
@@ -71,7 +71,7 @@ def _kept(file: Path, state: str) -> list[Offer] | None:
         return None
 
 
-def _asked(archive: Archive, kind: str, release: str) -> list[Offer]:
+def _query(archive: Archive, kind: str, release: str) -> list[Offer]:
     wanted = r"\d+\.\d+" if release == NEWEST else re.escape(release)
     name = re.compile(_NAMES[kind].replace("{release}", wanted))
     prefix = f"{kind}-" if release == NEWEST else f"{kind}-{release}"
@@ -107,14 +107,13 @@ class ImagePackage:
 
 
 def provide_image(release: str, cache: Cache, progress: Progress, *, for_modules: bool = False) -> ImagePackage:
-    """Return the newest package of a release (``6.12``, ``newest``), fetched once. Raises HowdahError if no suite has
-    it.
+    """Return the newest package of a release (``6.12``, ``newest``), fetched once. Raises HowdahError without one.
 
     ``for_modules``: prefer the newest one whose headers can be used here. A newer suite may have a later version, but
     its headers do not run on this machine's Debian.
     """
     archive = Archive(cache)
-    offer = best(archive, "linux-image", release, cache, all_suites=True)
+    offer = best_offer(archive, "linux-image", release, cache, all_suites=True)
     if for_modules:
         offer = _with_headers(archive, offer, release)
     key = f"{offer.package}_{offer.version}"

@@ -157,8 +157,7 @@ class PatchSet:
     """A set of howdah's patches for a Debian kernel's source: ``debian-6.12+of-2007`` is debian-6.12 with those in one
     directory of ``patches/``. Its ``about.txt`` names the release and describes the patches in a line.
 
-    ``release`` is the one for which the patches were written; ``files`` are in the order of application, sorted by
-    name.
+    ``release`` is the one for which the patches were written; ``files`` are sorted in the order of application.
     """
 
     name: str
@@ -183,8 +182,7 @@ def patch_sets(directory: Path = PATCHES) -> dict[str, PatchSet]:
 
 
 def find_patches(name: str, release: str, kernel: str) -> PatchSet:
-    """Return the set ``name`` for ``release`` of Debian's source. Raises HowdahError that lists the kernels with
-    patches."""
+    """Return the set ``name`` for ``release`` of Debian's source. Raises HowdahError, which lists all sets."""
     known = patch_sets()
     found = known.get(name)
     hint = f"the kernels with patches: {', '.join(each.kernel for each in known.values())}"

@@ -216,13 +216,13 @@ def check_built(kernel: Target, directory: Path, sandbox: Sandbox | None = None)
     for found in oversized(kernel.build_dir, directory, sandbox):
         for listing in directory.rglob("*.mod"):
             if found.object in listing.read_text(encoding="utf-8").split():
-                name = _name(f"{listing.stem}.o")
+                name = _name_of_module(f"{listing.stem}.o")
                 what = f"the module {name}: {found.what}"
                 yield name, ModuleFailure(name, what, found.file.removeprefix(f"{directory}/"), found.line, "")
     for module in directory.rglob("*.ko"):
         for registered in registered_by(module):
             if len(registered) >= NAME_BYTES:
-                name = _name(f"{module.stem}.o")
+                name = _name_of_module(f"{module.stem}.o")
                 what = f"the module {name} registers {registered!r}…: the kernel takes at most 15 characters"
                 yield name, ModuleFailure(name, what, None, None, "Shorten its .name.")
 
@@ -251,13 +251,12 @@ def blame(
         yield from _unlinked(lines, release, directory, parts, earlier)
 
 
-def _name(module: str) -> str:
-    """Return the module's name as its author wrote it."""
+def _name_of_module(module: str) -> str:
     return Path(module).stem.removeprefix(OWN_PREFIX).replace("-", "_")
 
 
 def _compiler_failure(module: str, lines: list[str], release: str, directory: Path) -> ModuleFailure:
-    name = _name(module)
+    name = _name_of_module(module)
 
     def is_own(file: str) -> bool:
         """Return whether a file is the author's. Names of the kernel's headers are absolute or, for a kernel built in
@@ -285,7 +284,7 @@ def _unlinked(
         elif match := _MODPOST.match(line):
             others.setdefault(f"{match['module']}.o", match["text"])
     for module in sorted({*undefined, *others} & {*parts} - {*earlier}):
-        name = _name(module)
+        name = _name_of_module(module)
         symbols = undefined.get(module)
         if symbols is None:
             what = f"the module {name} does not link against kernel {release}: {others[module].replace(OWN_PREFIX, '')}"

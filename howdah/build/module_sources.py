@@ -69,8 +69,7 @@ class Sources:
 
 
 def directory_sources(source: Path, extras: Extras) -> Sources:
-    """Lay out all files of a directory: a rule of its Makefile may need any. Its depth is that of its includes from
-    above."""
+    """Lay out all files of a directory: a rule of its Makefile may need any. Includes from above set its depth."""
     mine = [path for path in sorted(source.rglob("*")) if _may_be_needed(path.relative_to(source), path)]
     if (size := sum(path.stat().st_size for path in mine)) > _MOST_BYTES:
         what = f"the directory has {size // 2**20} MiB, more than the {_MOST_BYTES // 2**20} of a module's sources"
@@ -128,8 +127,7 @@ def file_sources(source: Path, extras: Extras) -> Sources:
 
 
 def shared_files() -> dict[Path, Path]:
-    """Return the project's own headers and flags, for copying: a compiler flag cannot name a checkout with a space in
-    its path."""
+    """Return the project's headers and flags to copy: a compiler flag cannot name a checkout with a space."""
     shared = sorted((MODULES / "include").rglob("*.h"))
     files = {path.relative_to(MODULES): path for path in shared}
     kbuild = MODULES / "Kbuild"
@@ -166,8 +164,7 @@ def _included(code: Sequence[Path]) -> Iterator[Path]:
 
 
 def _below(names: Mapping[Path, str]) -> tuple[dict[Path, Path], str]:
-    """Return names in the build for files given relative to a directory, and the location of that directory: as deep as
-    the names above it require."""
+    """Return the files' names in the build, and the location of their directory: as deep as names above it require."""
     above = max((Path(name).parts.count(os.pardir) for name in names.values()), default=0)
     place = Path(*["d"] * above)
     return {Path(os.path.normpath(place / name)): path for path, name in names.items()}, str(place)

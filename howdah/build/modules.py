@@ -18,8 +18,8 @@ from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.module_build import SYMBOLS, ModuleFailure, Target, build_directory, check_built, private_header
 from howdah.build.module_sources import NO_EXTRAS, Extras, Sources, directory_sources, file_sources
-from howdah.build.supervise import Sandbox, mark, sandbox_of
-from howdah.build.supply import supplied
+from howdah.build.supervise import Sandbox, sandbox_key, sandbox_of
+from howdah.build.supply import entry_from_bundle
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 from howdah.linux.modinfo import module_information
@@ -80,8 +80,7 @@ class Module:
 
 @dataclass(frozen=True)
 class ModuleSet:
-    """Modules that built, and why others did not, by name; ``of_kernel`` are congestion controls that the kernel's own
-    build made as modules."""
+    """Modules that built, and why others did not, by name; ``of_kernel`` are the kernel's own congestion controls."""
 
     built: dict[str, Module]
     failed: dict[str, HowdahError]
@@ -252,7 +251,7 @@ def _build(
 ) -> Path:
     is_users = source != PROJECT_MODULES
     if not is_users:
-        given = supplied("module", modules_recipe(kernel, what), cache)
+        given = entry_from_bundle("module", modules_recipe(kernel, what), cache)
         if given is not None:
             return given
     tools = build_tools(cache)
@@ -286,7 +285,7 @@ def _key(kernel: Target, what: Sources, symbols: Path | None, *, is_users: bool)
     built_against = [kernel.interface] if kernel.interface else [kernel.key, kernel.image_sha256]
     parts: list[str | bytes] = [_LAYOUT, *built_against, what.kbuild or "", *filter(None, [what.flags])]
     if is_users:
-        parts += [_CHECKS, private_header(), *mark()]
+        parts += [_CHECKS, private_header(), *sandbox_key()]
     if symbols:
         parts.append(symbols.parent.name)
     for name, path in what.files.items():

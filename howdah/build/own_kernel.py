@@ -135,8 +135,7 @@ def _bare(image: Path, modules: Path | None) -> ImagePackage:
 
 
 def _check_modules(image: ImagePackage, file: Path) -> None:
-    """Raise HowdahError unless each required part is a module or built in. Without a list of built-in parts, nothing is
-    checked."""
+    """Raise HowdahError unless each required part is a module or built in; skipped without a list of the latter."""
     listed = image.modules / "modules.builtin"
     if not listed.is_file():
         return

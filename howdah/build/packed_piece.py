@@ -120,8 +120,7 @@ def unpack_piece(file: BufferedIOBase, packed_piece: PackedPiece, into: Path) ->
 
 
 class _Unpacking:
-    """Unpacks members. On a machine's first run there are thousands of small files, so paths are strings, and each
-    directory is made once."""
+    """Unpacks members, thousands of small files: paths are strings, and each directory is made once."""
 
     def __init__(self, piece: str, into: Path) -> None:
         self._piece = piece

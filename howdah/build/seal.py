@@ -98,13 +98,13 @@ def _check_owner(entry: Path, found: list[_Found]) -> None:
     for path in (entry, seal_of(entry)):
         status = path.stat()
         if status.st_uid not in mine or status.st_mode & stat.S_IWOTH:
-            raise _foreign(path, status)
+            raise _foreign_error(path, status)
     for each in found:
         if each.status.st_uid not in mine:
-            raise _foreign(Path(each.path), each.status)
+            raise _foreign_error(Path(each.path), each.status)
 
 
-def _foreign(path: Path, status: os.stat_result) -> HowdahError:
+def _foreign_error(path: Path, status: os.stat_result) -> HowdahError:
     why = (
         f"belongs to user {status.st_uid}" if status.st_uid not in (os.geteuid(), 0) else "can be written by everybody"
     )

@@ -80,8 +80,7 @@ def newest_release(cache: Cache) -> str | None:
 
 
 def provide_newest(cache: Cache, progress: Progress) -> str:
-    """Return the newest release, updating an index that is more than a day old. Raises UnsupportedKernelError without
-    one."""
+    """Return the newest release, updating an index older than a day. Raises UnsupportedKernelError without one."""
     archive = Archive(cache)
     age_s = archive.age_s()
     problems: list[str] = []
@@ -93,7 +92,7 @@ def provide_newest(cache: Cache, progress: Progress) -> str:
             archive.set_age(_STALE_S - _RETRY_S)  # otherwise every run of an offline batch would try again
     else:
         raise UnsupportedKernelError(
-            "cannot find out which kernel is the newest: " + _told(problems),
+            "cannot find out which kernel is the newest: " + _summary(problems),
             hint=f"Name one, as debian-6.12. apt's output is in {_index_log(cache)}",
         )
     release = newest_release(cache)
@@ -157,7 +156,7 @@ def _index_log(cache: Cache) -> Path:
     return log
 
 
-def _told(problems: list[str]) -> str:
+def _summary(problems: list[str]) -> str:
     return " / ".join(dict.fromkeys(problems[-3:])) or "no suite offers any"
 
 
@@ -170,6 +169,6 @@ def _unsupported(release: str, archive: Archive, cache: Cache, problems: list[st
     ]
     what = f"no suite offers linux-source-{release}, so debian-{release} is unsupported"
     if problems:
-        what += f" (apt said: {_told(problems)})"
+        what += f" (apt said: {_summary(problems)})"
     listed = f"There are: {', '.join(can)}. " if can else ""
     return UnsupportedKernelError(what, hint=f"{listed}A tree of your own is named with --kernel PATH.")

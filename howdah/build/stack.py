@@ -2,8 +2,8 @@
 """Programs with their own TCP stacks, built as their YAML says (docs/stacks.md), once per set of ingredients.
 
 Sources are copied into the cache and built there, so their own directory stays unchanged. The commands use the user's
-own tools and the caches in which those tools keep what they fetch. A stranger's get neither those caches nor the
-network (supervise.py).
+own tools and the caches in which those tools keep what they fetch. A stranger's get no cache and no network
+(supervise.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.supervise import CommandFailedError, Sandbox, run_logged, sandbox_of
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError, ProfileError
-from howdah.place import STACKS, file_of, written
+from howdah.place import STACKS, file_of, recorded_name
 from howdah.plan.plan import Plan
 from howdah.profile.stack import Stack, read_stack
 from howdah.record.run import StackOrigin
@@ -111,7 +111,7 @@ def build_stack(stack: Stack, progress: Progress, cache: Cache) -> BuiltStack:
     content = sorted((file.name, file_sha256(file)) for file in entry.iterdir())
     identity = content_key(*(f"{name} {digest}" for name, digest in content))
     tools_used = {program: said.partition("\n")[0] for program, said in versions.items()}
-    return BuiltStack(stack.name, entry, identity, written(stack.file), tools_used)
+    return BuiltStack(stack.name, entry, identity, recorded_name(stack.file), tools_used)
 
 
 def _sandbox(stack: Stack, entry: Path, launcher: Path, *write: Path) -> Sandbox | None:
@@ -119,8 +119,7 @@ def _sandbox(stack: Stack, entry: Path, launcher: Path, *write: Path) -> Sandbox
 
 
 def _versions(stack: Stack, sandbox: Sandbox | None) -> dict[str, str]:
-    """Return the version output of each program that the stack needs. Both program and option come from the stack's
-    file."""
+    """Return the version output of each program that the stack needs; its file names program and option."""
     found = {}
     for program, option in stack.section.needs.items():
         words, environment = [program, option], None
@@ -148,8 +147,7 @@ def sources_in(directory: Path) -> Iterable[Path]:
 
 
 def _libraries(stack: Stack) -> dict[str, Path]:
-    """Return the shared libraries to put beside the program, and their dependencies, by the names that the loader looks
-    up.
+    """Return the shared libraries to put beside the program, and their dependencies, by the loader's names.
 
     The C library is the guest's. Raises StackUnsupportedError.
     """

@@ -77,8 +77,7 @@ class StockKernel:
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The directories that a module build reads: a distribution's headers refer to their siblings and to its
-        /usr/lib."""
+        """The directories that a module build reads: a distribution's headers refer to siblings and to /usr/lib."""
         tree = self.source_dir
         if tree.parent.parts[-2:] != ("usr", "src"):
             return (tree,)
@@ -97,8 +96,7 @@ class StockKernel:
 def provide_kernel(
     kernel: str, progress: Progress, cache: Cache, modules: Path | None = None, headers: Path | None = None
 ) -> StockKernel:
-    """Return ``debian-VERSION`` or ``debian-newest`` as Debian builds it, or a kernel of the user's own: the path of a
-    file.
+    """Return ``debian-VERSION`` or ``debian-newest`` as Debian builds it, or the user's kernel in a file.
 
     ``modules`` and ``headers`` belong to the latter (own_kernel.py). Raises HowdahError for other names, for kernels
     that no suite has, and for files that are not kernels.

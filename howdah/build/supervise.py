@@ -35,7 +35,7 @@ def building_for_a_stranger(*, is_stranger: bool) -> Iterator[None]:
         _strangers = before
 
 
-def mark() -> list[str]:
+def sandbox_key() -> list[str]:
     """Return a part of the key for entries that also record failures: a sandbox may cause them."""
     return ["sandbox"] if _strangers else []
 
@@ -72,8 +72,7 @@ class Sandbox:
             )
 
     def check(self) -> None:
-        """Raise HowdahError if the build left a link out of its directories, or a special file. Call it before anything
-        of the build is read."""
+        """Raise HowdahError for a link out of the build's directories or a special file. Call it before reading any."""
         for place in self.write:
             for path in _entries(place):
                 if path.is_symlink():

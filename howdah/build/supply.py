@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from howdah.build.bundle_file import MANIFEST, SIGNATURE, BundleFile, Ready, read_bundle
+from howdah.build.bundle_file import MANIFEST, SIGNATURE, BundleFile, BundlePiece, read_bundle
 from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.errors import HowdahError
 
@@ -54,12 +54,12 @@ def _known(place: Path) -> BundleFile:
     return _read[key]
 
 
-def offered(kind: str, recipe: str, cache: Cache) -> bool:
+def is_in_bundle(kind: str, recipe: str, cache: Cache) -> bool:
     """Return whether a bundle has the piece."""
     return any(_usable(bundle, kind, recipe, cache) for bundle in bundles(cache))
 
 
-def supplied(kind: str, recipe: str, cache: Cache, waiting: Callable[[], None] | None = None) -> Path | None:
+def entry_from_bundle(kind: str, recipe: str, cache: Cache, waiting: Callable[[], None] | None = None) -> Path | None:
     """Return the cache entry unpacked from the first bundle with this recipe; None if no bundle has it."""
     for bundle in bundles(cache):
         ready = _usable(bundle, kind, recipe, cache)
@@ -68,34 +68,34 @@ def supplied(kind: str, recipe: str, cache: Cache, waiting: Callable[[], None] |
     return None
 
 
-def digest_of(kind: str, key: str, cache: Cache) -> Ready | None:
+def digest_of(kind: str, key: str, cache: Cache) -> BundlePiece | None:
     """Return the piece from which an entry of the cache was unpacked; None if no bundle has it."""
     pieces = (ready for bundle in bundles(cache) for ready in bundle.pieces)
     return next((ready for ready in pieces if (ready.kind, ready.key) == (kind, key)), None)
 
 
 def has_digest(sha256: str, cache: Cache) -> bool:
-    return any(_there(bundle, ready, cache) for bundle, ready in _of_digest(sha256, cache))
+    return any(_is_available(bundle, ready, cache) for bundle, ready in _of_digest(sha256, cache))
 
 
 def by_digest(sha256: str, cache: Cache) -> Path | None:
     """Return the entry of the piece with this digest; None if no bundle has it."""
     for bundle, ready in _of_digest(sha256, cache):
-        if _there(bundle, ready, cache):
+        if _is_available(bundle, ready, cache):
             return provide(bundle, ready, cache)
     return None
 
 
-def _of_digest(sha256: str, cache: Cache) -> list[tuple[BundleFile, Ready]]:
+def _of_digest(sha256: str, cache: Cache) -> list[tuple[BundleFile, BundlePiece]]:
     return [(bundle, ready) for bundle in bundles(cache) for ready in bundle.pieces if ready.sha256 == sha256]
 
 
-def _usable(bundle: BundleFile, kind: str, recipe: str, cache: Cache) -> Ready | None:
+def _usable(bundle: BundleFile, kind: str, recipe: str, cache: Cache) -> BundlePiece | None:
     ready = bundle.find(kind, recipe)
-    return ready if ready is not None and _there(bundle, ready, cache) else None
+    return ready if ready is not None and _is_available(bundle, ready, cache) else None
 
 
-def _there(bundle: BundleFile, ready: Ready, cache: Cache) -> bool:
+def _is_available(bundle: BundleFile, ready: BundlePiece, cache: Cache) -> bool:
     """Return whether the piece is available. Those of a taken bundle may have been removed from the cache."""
     return not _is_taken(bundle, cache) or cache.find(ready.kind, ready.key) is not None
 
@@ -104,7 +104,7 @@ def _is_taken(bundle: BundleFile, cache: Cache) -> bool:
     return bundle.place.is_relative_to(cache.root / _TAKEN)
 
 
-def provide(bundle: BundleFile, ready: Ready, cache: Cache, waiting: Callable[[], None] | None = None) -> Path:
+def provide(bundle: BundleFile, ready: BundlePiece, cache: Cache, waiting: Callable[[], None] | None = None) -> Path:
     """Return a piece as an entry of the cache. Raises HowdahError if it is truncated or damaged, or for a full disk."""
     from howdah.build.packed_piece import (  # it imports zstandard, which a guest that runs an engine lacks
         PackedPiece,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
-from howdah.build.supply import supplied
+from howdah.build.supply import entry_from_bundle
 from howdah.distribution import installing
 from howdah.errors import HowdahError
 
@@ -96,7 +96,7 @@ def tools_recipe() -> str:
 def build_tools(cache: Cache) -> Tools:
     """Return the tools from a bundle or the cache, or compile them (a second)."""
     recipe = tools_recipe()
-    given = supplied("tool", recipe, cache)
+    given = entry_from_bundle("tool", recipe, cache)
     if given is not None:
         return load_tools(given)
 

@@ -15,7 +15,7 @@ from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.kernel_build import RECORD, BuiltKernel, KbuildError, KernelBuild
 from howdah.build.kernel_make import IMAGE_FLAGS, make_command, read_wanted
 from howdah.build.kernel_source import KernelSource, provide_source, release_of
-from howdah.build.supply import supplied
+from howdah.build.supply import entry_from_bundle
 from howdah.build.tools import build_tools, compiler_version, linker_version
 from howdah.errors import HowdahError
 
@@ -55,8 +55,7 @@ def kernel_key(source: KernelSource) -> str:
 
 
 def kernel_recipe(kernel: str) -> str | None:
-    """Return a key of how a Debian kernel is configured and compiled, independent of its source's update and the
-    compiler.
+    """Return a key of a Debian kernel's configuration, independent of its source's update and the compiler.
 
     None for other kernels, which are identified by their source.
     """
@@ -73,14 +72,14 @@ def headers_recipe(kernel: Kernel) -> str:
     return content_key(_LAYOUT, "headers", kernel.image_sha256)
 
 
-def for_modules(kernel: Kernel, cache: Cache) -> Kernel:
+def with_headers(kernel: Kernel, cache: Cache) -> Kernel:
     """Return the kernel with the files that modules are built against, which bundles carry separately.
 
     Raises HowdahError if they are not available.
     """
     if kernel.source_dir.is_dir():
         return kernel
-    entry = supplied("headers", headers_recipe(kernel), cache)
+    entry = entry_from_bundle("headers", headers_recipe(kernel), cache)
     if entry is None:
         raise HowdahError(
             f"modules cannot be built here for the kernel {kernel.release}: the bundle that it comes from lacks what "
@@ -91,18 +90,19 @@ def for_modules(kernel: Kernel, cache: Cache) -> Kernel:
     return dataclasses.replace(kernel, build_dir=entry / "build", source_dir=entry / "source")
 
 
-def given_kernel(kernel: str, progress: Progress, cache: Cache) -> Kernel | None:
+def bundled_kernel(kernel: str, progress: Progress, cache: Cache) -> Kernel | None:
     """Return the kernel from a bundle; None if no bundle has it."""
     recipe = kernel_recipe(kernel)
     if recipe is None:
         return None
-    entry = supplied("kernel", recipe, cache, lambda: progress("kernel (unpacked by another howdah, waiting)", 0, 0))
+    entry = entry_from_bundle(
+        "kernel", recipe, cache, lambda: progress("kernel (unpacked by another howdah, waiting)", 0, 0)
+    )
     return load_kernel(entry) if entry else None
 
 
 def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) -> Kernel:
-    """Return ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a path: from a bundle or
-    the cache, or built.
+    """Return ``debian-VERSION[+PATCHES]``, ``debian-newest`` or the tree at a path, from a bundle, the cache or built.
 
     The objects of a tree are kept (see build_tree.py), so its next state compiles only what has changed.
 
@@ -110,7 +110,7 @@ def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) ->
     line that does not compile.
     """
     cache = cache or Cache()
-    given = given_kernel(kernel, progress, cache)
+    given = bundled_kernel(kernel, progress, cache)
     if given is not None:
         return given
     for _attempt in range(_ATTEMPTS):
@@ -175,7 +175,7 @@ def forget_kernels() -> None:
     _refused.clear()
 
 
-def remember_refusal(named: str, cache: Cache, error: KbuildError) -> None:
+def remember_failure(named: str, cache: Cache, error: KbuildError) -> None:
     _refused[cache.root, named] = error
 
 

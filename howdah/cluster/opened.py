@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from howdah.build.cache import code, is_ours
+from howdah.build.cache import authentication_code, is_authentic
 from howdah.cluster.place import DetachedError, Place, Tell
 from howdah.distribution import install_extra
 from howdah.errors import HowdahError
@@ -43,7 +43,7 @@ def attachable(runs: Path, scheduler: str) -> Iterator[None]:
         runs.mkdir(parents=True, exist_ok=True)
         words = {"arguments": sys.argv[1:], "directory": str(Path.cwd())}
         kept = {**words, "scheduler": scheduler, "process": os.getpid(), "started": now()}
-        write_json(file, {**kept, _CODE: code(_content(kept))})
+        write_json(file, {**kept, _CODE: authentication_code(_content(kept))})
     before = signal.signal(signal.SIGHUP, leave)
     try:
         yield
@@ -66,7 +66,7 @@ def attached(runs: Path) -> tuple[list[str], Path]:
             hint="Name the directory of its runs with --runs DIR.",
         ) from None
     kept = found if isinstance(found, dict) else {}
-    if not is_ours(_content(kept), kept.get(_CODE)):
+    if not is_authentic(_content(kept), kept.get(_CODE)):
         raise HowdahError(
             "the command in this file was not stored by you with this cache",
             where=str(runs / _FILE),

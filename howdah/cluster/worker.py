@@ -30,7 +30,7 @@ from howdah.cluster.message import About, Delivery, Failure, MadeRun, Order, Run
 from howdah.cluster.store import SharedStore, Store, pack_run, results_sha256
 from howdah.codec import encoded
 from howdah.engine.engine_bundle import BUNDLE_VARIABLE
-from howdah.errors import HowdahError, explain, place_of
+from howdah.errors import HowdahError, explain, file_of_error
 from howdah.plan.plan import Plan
 from howdah.record.digest import remove_data
 from howdah.record.directory import PARTIAL, RunDirectory
@@ -96,7 +96,7 @@ async def _result_or_error(function: Any, *arguments: Any) -> Any:
     except HowdahError as error:
         return {"error": error.what, "where": error.where, "hint": error.hint}
     except OSError as error:
-        return {"error": explain(error), "where": place_of(error), "hint": None}
+        return {"error": explain(error), "where": file_of_error(error), "hint": None}
 
 
 async def take_chunk(packed_piece: PackedPiece, transfer: str, offset: int, chunk: bytes) -> Any:
@@ -205,7 +205,7 @@ def make_run(order: Order) -> Failure | Unready:
     except HowdahError as error:
         return Failure(order.key, worker.address, host, error.what, error.where, error.hint)
     except OSError as error:
-        where = place_of(error)
+        where = file_of_error(error)
         return Failure(order.key, worker.address, host, explain(error), where, errno=error.errno)
     raise MadeError(delivery)
 

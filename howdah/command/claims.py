@@ -14,9 +14,9 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode, HowdahError
-from howdah.foreign import visible
+from howdah.foreign import escape_controls
 from howdah.layout import folded, terminal_width
-from howdah.place import written
+from howdah.place import recorded_name
 from howdah.record.claims import ClaimsFile, OpenRow
 from howdah.record.index import ProfileSource
 from howdah.work.experiment import find, from_here
@@ -55,7 +55,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         if found.profile is not None:  # claims.json has the full path, to judge them again
             given = options.profile
-            found.profile.file = written(given) if given is not None else from_here(found.profile.file)
+            found.profile.file = recorded_name(given) if given is not None else from_here(found.profile.file)
         answer(ClaimsJudged.over(found))
     else:
         print_claims(Console(highlight=False, soft_wrap=True), found)
@@ -66,11 +66,11 @@ def print_claims(console: Console, found: ClaimsFile) -> None:
     """Print each claim on two or three lines: verdict and text; expected and measured value; why it did not pass."""
     verdicts = [claim.verdict for claim in found.claims]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in _SIGNS if word in verdicts)
-    console.print(visible(f"claims: {counts}"), markup=False)
+    console.print(escape_controls(f"claims: {counts}"), markup=False)
     width = terminal_width()
 
     def say(text: str, indent: str, first: str) -> None:
-        console.print(visible("\n".join(folded(text, width, indent, first))), markup=False)
+        console.print(escape_controls("\n".join(folded(text, width, indent, first))), markup=False)
 
     for claim in found.claims:
         say(f"{claim.id}: {claim.says}", "    ", f"{_SIGNS[claim.verdict]} {claim.verdict:<11} ")

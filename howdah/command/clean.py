@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from howdah.build.build_tree import gone_trees
+from howdah.build.build_tree import orphaned_trees
 from howdah.build.cache import Cache, cache_root
 from howdah.command.common import add_runs_option
 from howdah.engine.ending import runtime_base
@@ -18,7 +18,7 @@ from howdah.number import counted, size
 from howdah.record.closure import memory_place
 from howdah.record.directory import PARTIAL, RunDirectory, remove_abandoned, remove_whole, sweep_writing
 from howdah.record.index import read_index
-from howdah.scratch import sweep_left
+from howdah.scratch import sweep_scratch
 from howdah.work.compress import compress_run, is_large, why_not_compressible
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.sweep_memory import useless_memories
@@ -123,7 +123,7 @@ def _clean_experiment(entry: Path, options: argparse.Namespace, savings: _Saving
 
 def _clean_cache(options: argparse.Namespace) -> None:
     cache = cache_root()
-    for build_tree in gone_trees(Cache(cache)):
+    for build_tree in orphaned_trees(Cache(cache)):
         build_tree.remove()
         write_stdout(f"removed {build_tree.directory}: there is no {build_tree.tree}\n")
     for database, why in useless_memories(Cache(cache)):
@@ -133,7 +133,7 @@ def _clean_cache(options: argparse.Namespace) -> None:
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
     guests = sweep(runtime_base(), *memory.directories())
-    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_left()):
+    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_scratch()):
         write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
         _sweep(left)

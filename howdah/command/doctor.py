@@ -27,7 +27,7 @@ from howdah.engine.uml import needs, profiler
 from howdah.engine.vm import needs as vm_needs
 from howdah.errors import HowdahError
 from howdah.layout import DEFAULT_WIDTH, folded, terminal_width
-from howdah.place import cache_place
+from howdah.place import cache_directory
 from howdah.publish import prometheus
 
 _MARK = {"ok": ("✓", "green"), "missing": ("✕", "red"), "note": ("i", "yellow")}
@@ -70,7 +70,7 @@ __all__ = ["EngineCheck", "examine"]
 
 def examine(limit_s: float = _LIMIT_S) -> list[EngineCheck]:
     """Run the checks of all engines, and those of the parts that all engines share."""
-    cache = Cache(cache_place())  # works where the cache is unusable; _cache() reports that
+    cache = Cache(cache_directory())  # works where the cache is unusable; _cache() reports that
     groups: list[tuple[str, Callable[[], list[EngineCheck]]]] = [
         ("uml", lambda: needs.checks(cache=cache)),
         ("uml", lambda: [_perf()]),

@@ -22,11 +22,11 @@ from howdah.errors import HowdahError, UsageError, nearest
 from howdah.layout import fitted, write_stderr, write_stdout
 from howdah.machines.fleet import Fleet
 from howdah.machines.inventory import MachineSetDirectory, directory_of, remove_directory, write_inventory
-from howdah.machines.life import BOOT_LIMIT_S, Starting, bring_up, take_down
+from howdah.machines.life import BOOT_LIMIT_S, StartOptions, bring_up, take_down
 from howdah.machines.machine_set import MachineSet, load_machine_set
 from howdah.machines.provision import Provisioned, provision
 from howdah.machines.state import MachineSetState, locked, read_state
-from howdah.machines.tap import lost
+from howdah.machines.tap import lost_frames
 from howdah.place import PLAYBOOKS
 
 PROFILE = "machines-5mbit"
@@ -124,7 +124,7 @@ def _up(options: argparse.Namespace) -> int:
         running = read_state(directory.state)
         if running is not None and set(running.alive()) == set(machine_set.hosts):
             return _print_state(options, machine_set, running, "up already")
-        how = Starting(Cache(), StepLines(options.json), bound=False, boot_limit_s=options.boot_limit)
+        how = StartOptions(Cache(), StepLines(options.json), bound=False, boot_limit_s=options.boot_limit)
         state = bring_up(machine_set, directory, options.file, how)
         write_inventory(machine_set, directory, options.file, state)
     return _print_state(options, machine_set, state, "up")
@@ -155,7 +155,7 @@ def _run(options: argparse.Namespace) -> int:
         state = read_state(directory.state)
         is_up = state is not None and set(state.alive()) == set(machine_set.hosts)
         if not is_up:
-            how = Starting(Cache(), progress, bound=True, boot_limit_s=options.boot_limit)
+            how = StartOptions(Cache(), progress, bound=True, boot_limit_s=options.boot_limit)
             state = bring_up(machine_set, directory, options.file, how)
         try:
             write_inventory(machine_set, directory, options.file, state)
@@ -192,7 +192,7 @@ def _print_state(options: argparse.Namespace, machine_set: MachineSet, state: Ma
         runs = f"port {machine.port} of 127.0.0.1" if name in alive else "has ended"
         lines.append(f"  {name}: {machine.release or machine.source}, {machine.accelerator}, {runs}")
         lines += [f"    without {module}: {why}" for module, why in machine.modules_left_out.items()]
-    frames_lost = lost(state.namespace) if state.namespace is not None else None
+    frames_lost = lost_frames(state.namespace) if state.namespace is not None else None
     if frames_lost is not None:
         lines.append(f"  what a wire carries: ip netns exec {state.namespace} tcpdump -i WIRE")
         lines += [f"    {place}: {frames} frames lost" for place, frames in frames_lost.items() if frames]
@@ -222,7 +222,7 @@ def _ssh(options: argparse.Namespace) -> int:
         hint = f"{f'Did you mean {close}? ' if close else ''}Hosts: {', '.join(fleet.machines)}"
         raise UsageError(f"there is no host {options.host!r} with Linux", hint=hint)
     os.chdir(fleet.directory.path)
-    command = machine.way.command(options.command, tty=not options.command)
+    command = machine.route.command(options.command, tty=not options.command)
     os.execv(command[0], command)
 
 

@@ -24,7 +24,7 @@ from howdah.command.answer import answer_error
 from howdah.command.commands import add_commands
 from howdah.command.interruption import interruptible, text_after_interruption
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
-from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, place_of, remedy, shorter
+from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, file_of_error, remedy, shorter
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
@@ -168,7 +168,7 @@ def _explained(error: Exception) -> HowdahError:
         return HowdahError(lacking, where=sys.executable, hint="Install howdah with another Python.")
     if not isinstance(error, OSError):
         return HowdahError(f"howdah cannot be loaded: {error}", hint="Install it again.")
-    return HowdahError(explain(error), where=place_of(error), hint=remedy(error))
+    return HowdahError(explain(error), where=file_of_error(error), hint=remedy(error))
 
 
 def _report_error(options: argparse.Namespace, error: HowdahError) -> int:

@@ -35,7 +35,7 @@ from howdah.command.parser import section
 from howdah.command.shape import CommandAnswer
 from howdah.command.twin import Twin, compare_with_recording
 from howdah.errors import ExitCode, UsageError
-from howdah.foreign import visible
+from howdah.foreign import escape_controls
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
 from howdah.plan.caution import plan_cautions
@@ -187,18 +187,19 @@ def _conclude(
     else:
         console = Console(highlight=False, soft_wrap=True)
         invalid = {outcome.cell.directory_name for outcome in outcomes if outcome.verdict == "invalid"}
-        console.print(visible(ending(shown, terminal_width(), invalid)), markup=False)
+        console.print(escape_controls(ending(shown, terminal_width(), invalid)), markup=False)
         for why, names in _invalid_by_reason(experiment, outcomes).items():
-            console.print(visible(f"! {', '.join(names)}:"), markup=False)
+            console.print(escape_controls(f"! {', '.join(names)}:"), markup=False)
             for text in why:
                 for line in text.splitlines():
-                    console.print(visible("\n".join(folded(line, terminal_width(), "      ", "    "))), markup=False)
+                    lines = folded(line, terminal_width(), "      ", "    ")
+                    console.print(escape_controls("\n".join(lines)), markup=False)
         if claims.claims:
             print_claims(console, claims)
         for line in overlay[0]:
-            console.print(visible(line), markup=False)
+            console.print(escape_controls(line), markup=False)
         if page:
-            console.print(visible(f"report: {page}"), markup=False)
+            console.print(escape_controls(f"report: {page}"), markup=False)
     return _exit_code(index, claims, outcomes)
 
 

@@ -13,7 +13,7 @@ from howdah.command.common import add_json_option, add_runs_option
 from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode
 from howdah.layout import fitted, write_stdout
-from howdah.place import written
+from howdah.place import recorded_name
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
         score for name in options.experiment for score in scores_of(read_results(find(options.runs, name)), thresholds)
     ]
     if options.json:
-        answer(Scores(thresholds=written(options.thresholds), scores=found))
+        answer(Scores(thresholds=recorded_name(options.thresholds), scores=found))
     else:
         write_stdout(fitted(_table(found)))
     verdicts = {each.verdict for each in found}

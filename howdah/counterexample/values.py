@@ -14,7 +14,7 @@ from fractions import Fraction
 from howdah.errors import ProfileError
 from howdah.profile.search import VariableSection
 from howdah.profile.source import Scalar
-from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS, unit_called
+from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS, canonical_unit
 
 MOST_VALUES = 100_000
 PARTS = 100  # number of steps of a linear range without a step
@@ -61,7 +61,7 @@ class Number:
 def read_number(written: object) -> Number | None:
     """The number in a profile's value, or None if it is another text."""
     match = None if isinstance(written, bool) else _NUMBER.fullmatch(str(written))
-    return Number(Fraction(match[1]), unit_called(match[2])) if match else None
+    return Number(Fraction(match[1]), canonical_unit(match[2])) if match else None
 
 
 def decimal(value: Fraction) -> str:

@@ -21,7 +21,7 @@ _WORDS = {
     r"Kernel mode signal 11\b|Segfault with no mm|Kernel mode fault at|NULL pointer dereference|unable to handle page"
     r" fault|general protection fault": "a bad address",
     r"BUG!$|kernel BUG at": "a BUG() or BUG_ON()",
-    r"scheduling while atomic|sleeping function called from invalid context": "something slept where TCP cannot wait",
+    r"scheduling while atomic|sleeping function called from invalid context": "sleeping where TCP must not sleep",
     r"Out of memory|System is deadlocked on memory": "no memory left",
 }
 
@@ -34,7 +34,7 @@ def crash(console: Path, own_modules: Sequence[str]) -> str | None:
         return None
     first = found[0]
     traced = next((alarm for alarm in found if alarm.module), first)
-    words = _in_words([alarm.text for alarm in found])
+    words = _cause([alarm.text for alarm in found])
     what = f"{words} ({panic[1].strip()})" if words else panic[1].strip()
     before = f", after {first.text}" if not _PANIC.search(first.text) else ""
     whose = f", in the module {traced.module}" if traced.module else in_use(own_modules)
@@ -48,17 +48,17 @@ def is_crash(reason: str) -> bool:
     return PANICKED in reason or DIED in reason
 
 
-def ill(console: Path, own_modules: Sequence[str]) -> str | None:
+def kernel_alarm(console: Path, own_modules: Sequence[str]) -> str | None:
     """Return the first alarm on the console of a guest that still runs; None without one."""
     found = _alarms(console)
     if not found:
         return None
-    words = _in_words([found[0].text])
+    words = _cause([found[0].text])
     says = f"{words} ({found[0].described})" if words else found[0].described
     return f"its kernel says: {says}{'' if found[0].module else in_use(own_modules)}"
 
 
-def _in_words(texts: Sequence[str]) -> str | None:
+def _cause(texts: Sequence[str]) -> str | None:
     return next((words for text in texts for pattern, words in _WORDS.items() if re.search(pattern, text)), None)
 
 

@@ -63,8 +63,7 @@ class Ending:
 
 
 def runtime_base() -> Path:
-    """Return the base for private directories: its name is short and plain, because kernel command lines break at
-    spaces.
+    """Return the base for private directories: short and plain, because kernel command lines break at spaces.
 
     Raises EngineUnavailableError if no directory is suitable.
     """

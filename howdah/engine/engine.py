@@ -79,8 +79,7 @@ def require(lacks: list[Lack], name: str, instead: str) -> None:
 
 @dataclass(frozen=True)
 class EngineCheck:
-    """The result of one check. ``status`` is ``ok``, ``missing`` (the engine cannot run) or ``note`` (it can, with a
-    caveat).
+    """The result of one check. ``status`` is ``ok``, ``missing`` (the engine cannot run) or ``note`` (a caveat).
 
     ``engine`` is an engine's name or ``all``; ``found`` says what was found; ``remedy`` what to do, or None.
     """

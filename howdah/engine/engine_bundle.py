@@ -52,7 +52,7 @@ class Portable(Protocol):
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentBundle:
     """A bundle as unpacked on the machine that makes the runs."""
 
     engine: str
@@ -68,9 +68,8 @@ def write_sent(file: Path, engine: str, content: dict[str, Any], places: dict[st
     file.write_text(json.dumps(value), encoding="utf-8")
 
 
-def sent_bundle(engine: str) -> Sent | None:
-    """Return the bundle given to this process for an engine; None without one. Raises HowdahError if it has
-    disappeared."""
+def sent_bundle(engine: str) -> SentBundle | None:
+    """Return the bundle given to this process for an engine, or None. Raises HowdahError if it has disappeared."""
     named = os.environ.get(BUNDLE_VARIABLE)
     if named is None:
         return None
@@ -79,10 +78,10 @@ def sent_bundle(engine: str) -> Sent | None:
 
 
 @lru_cache(maxsize=4)
-def _read(file: str) -> Sent:
+def _read(file: str) -> SentBundle:
     try:
         value = json.loads(Path(file).read_text(encoding="utf-8"))
         places = {name: Path(place) for name, place in value["places"].items()}
-        return Sent(value["engine"], value["content"], places)
+        return SentBundle(value["engine"], value["content"], places)
     except (OSError, ValueError, KeyError) as error:
         raise HowdahError("what this run needs is no longer in the cache", where=file) from error

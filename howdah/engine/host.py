@@ -111,7 +111,6 @@ class HostEngine:
 
 
 def _kernel() -> KernelOrigin:
-    """Return the origin of this machine's kernel."""
     return KernelOrigin(
         release=platform.release(),
         image_sha256=_image_sha256(),
@@ -209,8 +208,7 @@ def _programs() -> list[EngineCheck]:
 
 
 def _absent(program: str, package: str) -> EngineCheck:
-    """Return the check of a missing program. Debian puts root's programs into directories that PATH lacks under ``su``
-    and cron."""
+    """Check for a missing program, which may be in a directory that PATH lacks under Debian's ``su`` and cron."""
     if found := shutil.which(program, path=_SYSTEM_PROGRAMS):
         directory = Path(found).parent
         return EngineCheck(

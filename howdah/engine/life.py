@@ -106,7 +106,7 @@ class Life:
         if now - self._moved > self.limit_s:
             return (
                 f"the guest was ended at its wall-clock limit of {self.limit_s:g} s without simulated time passing "
-                f"({self.where()}): {self._program() or 'it'} computes for ever"
+                f"({self.where()}): {self._busiest_program() or 'it'} never stops computing"
             )
         if now - self._examined >= _EXAMINE_EVERY_S:
             self._examined = now
@@ -120,18 +120,17 @@ class Life:
         if now - self._active > self.stalled_after_s:
             return (
                 f"the guest stood still for {self.stalled_after_s:g} s, no processor time used ({self.where()}): "
-                "nothing in it was left to happen"
+                "nothing was pending in it"
             )
         return None
 
     def _suspect(self) -> str:
         """Return the plan's name for what may be polling, and the busiest command; empty if neither is known."""
-        named, command = " or ".join(self._pollers), self._program() or ""
+        named, command = " or ".join(self._pollers), self._busiest_program() or ""
         return f"{named} ({command})" if named and command else named or command
 
-    def _program(self) -> str | None:
-        """Return the command of the guest's program that has used most processor time since simulated time last
-        advanced."""
+    def _busiest_program(self) -> str | None:
+        """Return the command of the guest's program that was busiest since simulated time last advanced."""
         most = busiest(self._moved_at_used_s, self._used_s)
         command = None if most is None else command_of(most[0])
         return None if command is None else f"'{command}'"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from howdah.build.modules import ModuleSet
 from howdah.engine.engine import BuildProgress, RunProgress
-from howdah.errors import EngineUnavailableError, HowdahError, ParameterError, RunFailedError, all_of
+from howdah.errors import EngineUnavailableError, HowdahError, ParameterError, RunFailedError, combined
 from howdah.plan.plan import Plan
 
 
@@ -21,25 +21,25 @@ class Preparation:
         self._needed = {name for plan in plans for name in plan.required_modules or ()}
         self._failures: list[HowdahError] = []
         self._lacking: dict[str, str] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
-    def fails(self, error: HowdahError) -> None:
+    def add_failure(self, error: HowdahError) -> None:
         """Record that one of the plans cannot be run."""
         said = "cannot run" if isinstance(error, ParameterError) else "not built"
         self._lacking.setdefault(str(error), f"{said}: {_place(error)}{error.what}")
         self._failures.append(error)
 
-    def tell_unused(self, modules: ModuleSet, plan: Plan) -> None:
+    def report_unused(self, modules: ModuleSet, plan: Plan) -> None:
         """Report, once each, modules of the plan that do not build and that no run needs."""
         for unused in modules.unused(plan.modules, self._needed):
-            if str(unused) not in self._told:
-                self._told.add(str(unused))
+            if str(unused) not in self._reported:
+                self._reported.add(str(unused))
                 self._progress(f"not built, and no run needs it: {_place(unused)}{unused.what}", 0, 0)
 
     def conclude(self) -> None:
         """Report the failures. Raises HowdahError, with all of them at once, if no plan can be run."""
         if self._failures and len(self._failures) == len(self._plans):
-            raise all_of(self._failures)
+            raise combined(self._failures)
         for sentence in self._lacking.values():
             self._progress(sentence, 0, 0)
 
@@ -49,7 +49,7 @@ def _place(error: HowdahError) -> str:
 
 
 @contextmanager
-def of_a_run() -> Iterator[None]:
+def as_run_failure() -> Iterator[None]:
     """Turn a HowdahError into a RunFailedError: a part that cannot be provided fails only the run that needs it."""
     try:
         yield
@@ -59,6 +59,6 @@ def of_a_run() -> Iterator[None]:
         raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
 
 
-def while_running(progress: RunProgress) -> BuildProgress:
+def as_run_progress(progress: RunProgress) -> BuildProgress:
     """Report steps of a build as phases of a run."""
     return lambda what, _done, _total: progress(what, 0, 0)

@@ -53,7 +53,6 @@ def register(name: str, traits: Traits, factory: Factory) -> None:
 
 
 def _installed(name: str) -> Factory | None:
-    """Return the factory of an engine from an installed package."""
     found = extensions("engines", _FACTORIES).get(name)
     if found is None:
         return None

@@ -16,7 +16,7 @@ from howdah.build import bundle
 from howdah.build.cache import Cache, content_key
 from howdah.build.guest_tree import GuestTree, compile_command, python_command, python_environment
 from howdah.build.supervise import run_logged
-from howdah.build.supply import supplied
+from howdah.build.supply import entry_from_bundle
 from howdah.build.tools import Tools
 from howdah.errors import RecordError, RunFailedError, explain
 from howdah.foreign import read_foreign
@@ -126,8 +126,7 @@ def stage_programs(directory: RunDirectory, plan: Plan) -> None:
 
 
 def bring_programs(original: RunDirectory, again: RunDirectory, plan: Plan) -> list[str]:
-    """Copy the programs of the original run to its rerun, checking digests; return the names of those that are missing
-    or have changed."""
+    """Copy the original run's programs to its rerun; return the names of those that are missing or changed."""
     missing = []
     for folder, file in programs_of(plan):
         try:
@@ -178,13 +177,12 @@ def _link_tree(source: str, target: str) -> None:
 
 
 def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Path:
-    """Return a directory with the agent's sources, its byte code, and the files that speed up its start in a user-mode
-    kernel.
+    """Return a directory with the agent's sources, its byte code, and files that speed up its start.
 
     It comes from a bundle, or is compiled with the tree's own Python (a second).
     """
     recipe = agent_recipe(wiring, tree, tools)
-    given = supplied(AGENT, recipe, cache)
+    given = entry_from_bundle(AGENT, recipe, cache)
     if given is not None:
         return given
 

@@ -18,7 +18,7 @@ import numpy as np
 from howdah.explain.course import FlowPoints, run_points, section_points
 from howdah.explain.delay import Reals
 from howdah.explain.picture import ShownPicture, shown
-from howdah.foreign import visible
+from howdah.foreign import escape_controls
 from howdah.held import HeldBy
 from howdah.measure.measured import load
 from howdah.number import counted, delay, duration, rate, significant
@@ -201,11 +201,11 @@ def write_overlay(name: str, found: list[Overlay], target: Path) -> Path:
     """Write the page of the nearest run at ``target``; its table lists all runs. Raise HowdahError if that fails."""
     nearest = found[0]
     page = _template().render(
-        title=visible(name),
-        run=visible(nearest.run),
-        unlike=[visible(each) for each in nearest.unlike],
+        title=escape_controls(name),
+        run=escape_controls(nearest.run),
+        unlike=[escape_controls(each) for each in nearest.unlike],
         pictures=list(_pictures(nearest)),
-        rows=[(visible(each.run), *_cells(each), len(each.unlike)) for each in found],
+        rows=[(escape_controls(each.run), *_cells(each), len(each.unlike)) for each in found],
         curves=[title for title, _ in CURVES],
         **framed(_STYLES),
     )

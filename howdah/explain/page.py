@@ -25,7 +25,7 @@ from howdah.explain.picture import (
     time_sequence,
 )
 from howdah.explain.words import rows, sentence
-from howdah.foreign import visible
+from howdah.foreign import escape_controls
 from howdah.place import REPORTS
 from howdah.report.exitstrip import ExitMark, ExitRow, ExitStrip, StripScale, exit_strip, strip_ends
 from howdah.report.page import write
@@ -71,9 +71,9 @@ def write_page(flows: list[Explained], joined: list[Joined], problems: list[str]
     legs = [_leg(each.name, leg) for each in joined for leg in each.legs]
     found = [sentence(flow) for flow in flows if not _seen_nearer(flow, joined)]
     page = _template().render(
-        title=visible(", ".join(names)),
-        problems=[visible(problem) for problem in problems],
-        found=[*map(visible, found), *(leg.sentence for leg in legs)],
+        title=escape_controls(", ".join(names)),
+        problems=[escape_controls(problem) for problem in problems],
+        found=[*map(escape_controls, found), *(leg.sentence for leg in legs)],
         views=[_view(flow, tell_file=len(names) > 1) for flow in flows],
         legs=legs,
         **framed(_STYLES),
@@ -93,12 +93,12 @@ def _view(flow: Explained, *, tell_file: bool) -> FlowView:
         if panel := time_sequence(flow, part):
             pictures.append(shown(title, panel, SIZES))
     return FlowView(
-        visible(f"{flow.name}, in {flow.file}" if tell_file else flow.name),
-        visible(sentence(flow)),
+        escape_controls(f"{flow.name}, in {flow.file}" if tell_file else flow.name),
+        escape_controls(sentence(flow)),
         wide,
         narrow,
         pictures,
-        [(name, visible(value)) for name, value in rows(flow)],
+        [(name, escape_controls(value)) for name, value in rows(flow)],
     )
 
 
@@ -107,15 +107,15 @@ def _leg(name: str, leg: Leg) -> LegView:
     pictures, flat = [], list[str]()
     for title, panel in zip(titles, leg_pictures(leg), strict=False):
         if panel is None:
-            flat.append(visible(title[0].lower() + title[1:]))
+            flat.append(escape_controls(title[0].lower() + title[1:]))
         else:
-            pictures.append(shown(visible(title), panel, LEG_SIZES))
+            pictures.append(shown(escape_controls(title), panel, LEG_SIZES))
     return LegView(
-        visible(f"{name}, from {leg.near} to {leg.far}"),
-        visible(leg_sentence(leg)),
+        escape_controls(f"{name}, from {leg.near} to {leg.far}"),
+        escape_controls(leg_sentence(leg)),
         pictures,
         [f"The {each}, varies by less than {LEAST_MS} ms." for each in flat],
-        [(what, visible(value)) for what, value in leg_rows(leg)],
+        [(what, escape_controls(value)) for what, value in leg_rows(leg)],
     )
 
 

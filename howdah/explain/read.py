@@ -27,7 +27,7 @@ from howdah.explain.sender_log import (
     is_iperf3,
     is_sockets,
 )
-from howdah.foreign import LARGEST_JSON_BYTES, too_dense
+from howdah.foreign import LARGEST_JSON_BYTES, is_too_dense
 from howdah.ingest.qlog import Qlog, parse_qlog
 from howdah.measure.cause import LOSS
 from howdah.record.raw import raw_value
@@ -102,7 +102,7 @@ def _content(path: Path) -> bytes:
 
 def _read_json(path: Path, most_flows: int) -> tuple[list[Explained], list[str]]:
     data = _content(path)
-    if too_dense(data):
+    if is_too_dense(data):
         raise RecordError("it has more values than a recording of its size has", where=str(path))
     try:
         document = raw_value(data)

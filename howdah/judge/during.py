@@ -238,12 +238,17 @@ def _most_added_us(plan: Plan, flow: Flow, tolerance: Tolerance) -> float:
         if (target.sender, target.receiver) == flow.ends
     )
     receiver = RECEIVERS[flow.receiver_behaviour]
-    frames = receiver.most_segments_an_ack
+    frames = receiver.segments_per_ack
     ticks_us = 2 * plan.path.tick_us  # a packet may wait a tick in each direction
     ends = [each for each in plan.processors if each.host in flow.ends]
     costs_us = frames * sum(each.packet_ns + each.ack_ns for each in ends) / 1000
     return (
-        tolerance.delay(flow.rtt_us) + _frames_us(plan, frames) + varies + ticks_us + receiver.stretched_us + costs_us
+        tolerance.delay(flow.rtt_us)
+        + _frames_us(plan, frames)
+        + varies
+        + ticks_us
+        + receiver.stretch_delay_us
+        + costs_us
     )
 
 

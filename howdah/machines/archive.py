@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives for the hosts of several machines: programs with all they need beside the standard library, and the modules'
-sources.
+"""Archives for the hosts of several machines: programs with all that they import, and the modules' sources.
 
 The same sources give the same bytes, so that a repeated playbook has nothing to copy.
 """

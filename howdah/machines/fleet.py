@@ -15,7 +15,7 @@ from subprocess import CompletedProcess, Popen
 from howdah.errors import HowdahError
 from howdah.machines.inventory import MachineSetDirectory, directory_of
 from howdah.machines.machine_set import MachineSet, load_machine_set
-from howdah.machines.ssh import Way
+from howdah.machines.ssh import SshRoute
 from howdah.machines.state import MachineSetState, MachineState, read_state
 
 _SHORT_S = 60.0
@@ -36,7 +36,7 @@ class Machine:
 
     name: str
     role: str  # sender, emulator, receiver
-    way: Way
+    route: SshRoute
     wires: dict[str, str]  # wire to interface
     state: MachineState | None = field(default=None)  # None for a real machine
 
@@ -44,7 +44,7 @@ class Machine:
         self, argv: Sequence[str], *, timeout_s: float = _SHORT_S, data: bytes | None = None
     ) -> CompletedProcess[bytes]:
         """Run a program to its end, whatever its status; ``data`` is its standard input."""
-        return self.way.run(argv, timeout_s=timeout_s, data=data)
+        return self.route.run(argv, timeout_s=timeout_s, data=data)
 
     def check(self, argv: Sequence[str], *, timeout_s: float = _SHORT_S, data: bytes | None = None) -> str:
         """Run a program and return its standard output. Raises HowdahError with its last lines on failure."""
@@ -56,15 +56,15 @@ class Machine:
 
     def spawn(self, argv: Sequence[str]) -> Popen[bytes]:
         """Start a program with three pipes. It must end when its standard input is closed."""
-        return self.way.spawn(argv)
+        return self.route.spawn(argv)
 
     def put(self, source: Path, target: str) -> None:
         """Copy a file to a path, or the content of a directory into a directory, on that machine."""
-        self.way.put(source, target)
+        self.route.put(source, target)
 
     def get(self, source: str, target: Path) -> None:
         """Copy the content of a directory of that machine into a local directory."""
-        self.way.get(source, target)
+        self.route.get(source, target)
 
     @cached_property
     def kernel_release(self) -> str:
@@ -123,11 +123,11 @@ class Fleet:
             own = state.machines[name] if state else None
             assert host.address is not None
             port = own.port if own else host.ssh_port
-            way = Way(
+            route = SshRoute(
                 name, host.address, port, host.user, directory.path, accept_new=host.image is not None or own is None
             )
             if host.system == "linux":
-                machines[name] = Machine(name, host.role, way, machine_set.interfaces(name), own)
+                machines[name] = Machine(name, host.role, route, machine_set.interfaces(name), own)
         return cls(machine_set, directory, machines, state)
 
     @property
@@ -138,4 +138,4 @@ class Fleet:
     def close(self) -> None:
         """Close persistent connections."""
         for machine in self.machines.values():
-            machine.way.close()
+            machine.route.close()

@@ -2,8 +2,7 @@
 """Makes disk images of virtual machines, once: Debian's packages, a kernel's modules, and the setup by playbooks/.
 
 Neither root nor a mount is needed: mmdebstrap installs the packages, ``howdah.machines.imaging`` does the rest in its
-own namespaces, and ``mke2fs -d`` writes the file system. Machines boot from overlays, so nothing ever writes to an
-image.
+own namespaces, and ``mke2fs -d`` writes the file system. Machines boot from overlays, never the image itself.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ _STEPS = {
 
 @dataclass(frozen=True)
 class MachineImage:
-    """A disk image. ``disk`` is an ext4 file system, ``first`` the initial file system without a machine's personal
-    files.
+    """A disk image. ``disk`` is an ext4 file system, ``first`` the initial file system, not personalised.
 
     ``starts`` is the kernel for QEMU: uncompressed if QEMU can start it so, because emulated decompression takes
     seconds.
@@ -103,7 +101,6 @@ def sources_key() -> str:
 
 
 def _sources() -> list[bytes]:
-    """Return everything in the repository that goes into an image."""
     roles = (PLAYBOOKS / "roles").iterdir()
     own = [role for role in roles if not role.name.startswith(_OTHER_SYSTEMS)]
     places = [TREE, _IMAGING.with_name("root"), PLAYBOOKS / "group_vars", *own]
@@ -194,7 +191,6 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
 
 
 def _specification(directory: Path, work: Path, base: Path, kernel: MachineKernel) -> dict[str, object]:
-    """Return the input of howdah.machines.imaging."""
     return {
         "base": str(base / "base.tar"),
         "work": str(work),

@@ -204,7 +204,6 @@ def _inventory(shell: Path, shared: Path, kernel: dict[str, str]) -> dict[str, A
 
 
 def _remove_mount_point(root: Path, shared: Path) -> None:
-    """Remove the directories that mount.sh had to make in the tree."""
     place = root / shared.relative_to("/")
     for directory in (place, *place.parents):
         if directory == root or any(directory.iterdir()):

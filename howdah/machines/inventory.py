@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.build.cache import code
+from howdah.build.cache import authentication_code
 from howdah.errors import HowdahError, RecordError
 from howdah.foreign import read_foreign
 from howdah.machines.archive import modules, programs
@@ -72,7 +72,7 @@ class MachineSetDirectory:
     @property
     def code(self) -> str:
         """The content of the mark, which is valid only for this directory."""
-        return code(b"machines\0" + os.fsencode(self.path))
+        return authentication_code(b"machines\0" + os.fsencode(self.path))
 
 
 def inventory_of(
@@ -116,12 +116,12 @@ def _host(name: str, host: MachineHostSection, directory: MachineSetDirectory, f
         "ansible_host": host.address,
         "ansible_port": host.ssh_port,
         "ansible_user": host.user,
-        "ansible_ssh_private_key_file": _doubled(directory.key),  # Ansible quotes it
+        "ansible_ssh_private_key_file": _escape_percent(directory.key),  # Ansible quotes it
         "ansible_ssh_common_args": " ".join(
             (
                 "-o IdentitiesOnly=yes",
                 # Ansible needs one word, and ssh a quoted value in it, because it takes several files.
-                "-o " + shlex.quote(f'UserKnownHostsFile="{_doubled(directory.known_hosts)}"'),
+                "-o " + shlex.quote(f'UserKnownHostsFile="{_escape_percent(directory.known_hosts)}"'),
                 "-o StrictHostKeyChecking=accept-new",
                 f"-o HostKeyAlias={name}",
             )
@@ -143,7 +143,7 @@ def _host(name: str, host: MachineHostSection, directory: MachineSetDirectory, f
     return found
 
 
-def _doubled(path: Path) -> str:
+def _escape_percent(path: Path) -> str:
     """Escape a file name for ssh's settings, where % begins a token (ssh_config(5), TOKENS)."""
     return str(path).replace("%", "%%")
 

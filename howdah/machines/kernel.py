@@ -53,7 +53,7 @@ def provide_machine_kernel(written: str, base: Path, cache: Cache, progress: Pro
         )
     path = (base / written).resolve()
     if path.is_dir():
-        return _found(written, path, f"the directory {path}", str(path.stat().st_mtime_ns))
+        return _kernel_below(written, path, f"the directory {path}", str(path.stat().st_mtime_ns))
     return _of_package(written, path, cache)
 
 
@@ -65,10 +65,10 @@ def _of_package(written: str, path: Path, cache: Cache) -> MachineKernel:
         unpack_package(path, directory, log, "this is not a Debian package", str(path), hint)
 
     root = cache.build("image", content_key(digest), unpack, needs_bytes=_LARGEST_BYTES)
-    return _found(written, root, f"the package {path.name}", digest)
+    return _kernel_below(written, root, f"the package {path.name}", digest)
 
 
-def _found(written: str, root: Path, source: str, identity: str) -> MachineKernel:
+def _kernel_below(written: str, root: Path, source: str, identity: str) -> MachineKernel:
     """Return the one kernel below ``root``: boot/vmlinuz-RELEASE with lib/modules/RELEASE."""
     images = sorted((root / "boot").glob("vmlinuz-*"))
     if len(images) != 1:

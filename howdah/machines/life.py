@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.build.accelerator import QEMU, tried
+from howdah.build.accelerator import QEMU, cached_why_no_kvm
 from howdah.build.cache import Cache
 from howdah.build.tools import build_tools
 from howdah.distribution import installing
@@ -38,8 +38,8 @@ from howdah.machines.qemu import (
     mac_of,
     make_overlay,
 )
-from howdah.machines.ssh import Booting, Way, await_ssh, ended
-from howdah.machines.state import MachineSetState, MachineState, Remembered, read_state, remember
+from howdah.machines.ssh import Booting, SshRoute, await_ssh, ended_error
+from howdah.machines.state import MachineSetState, MachineState, StartedProcess, identify, read_state
 from howdah.machines.tap import TapNetwork
 
 BOOT_LIMIT_S = 600.0
@@ -78,7 +78,7 @@ class _Prepared:
 
 
 @dataclass(frozen=True)
-class Starting:
+class StartOptions:
     """Options for starting machines. ``bound``: the launcher ends them with this process."""
 
     cache: Cache
@@ -87,7 +87,7 @@ class Starting:
     boot_limit_s: float = BOOT_LIMIT_S
 
 
-def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path, how: Starting) -> MachineSetState:
+def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path, how: StartOptions) -> MachineSetState:
     """Start every machine and wait until all accept SSH. The caller holds the machine set's lock and has made its keys.
 
     Raises HowdahError after ending what was started; consoles are kept.
@@ -136,7 +136,7 @@ def take_down(directory: MachineSetDirectory, progress: Progress, stop_s: float 
     if state:
         for name in running:
             progress(f"switch off {name}", 0, len(running))
-            _order_off(name, state.machines[name], directory)
+            _power_off(name, state.machines[name], directory)
         end = time.monotonic() + stop_s
         for number, name in enumerate(running):
             progress("wait for the machines to end", number, len(running))
@@ -148,8 +148,7 @@ def take_down(directory: MachineSetDirectory, progress: Progress, stop_s: float 
 
 
 def clear(directory: MachineSetDirectory) -> list[str]:
-    """End running machines and remove their disks and sockets; return the names of those that ran. Consoles and keys
-    stay."""
+    """End running machines and remove disks and sockets, not consoles and keys; return the names of those that ran."""
     state = read_state(directory.state)
     killed = []
     for name, machine in state.machines.items() if state else ():
@@ -166,16 +165,16 @@ def clear(directory: MachineSetDirectory) -> list[str]:
     return killed
 
 
-def _order_off(name: str, machine: MachineState, directory: MachineSetDirectory) -> None:
-    way = Way(name, "127.0.0.1", machine.port, "root", directory.path, accept_new=False)
+def _power_off(name: str, machine: MachineState, directory: MachineSetDirectory) -> None:
+    route = SshRoute(name, "127.0.0.1", machine.port, "root", directory.path, accept_new=False)
     try:
-        way.run(["systemctl", "poweroff", "--no-block"], timeout_s=20)
+        route.run(["systemctl", "poweroff", "--no-block"], timeout_s=20)
     except HowdahError:
         return  # its process is ended instead
-    way.close()
+    route.close()
 
 
-def _image(machine_set: MachineSet, host: MachineHostSection, file: Path, how: Starting) -> MachineImage | None:
+def _image(machine_set: MachineSet, host: MachineHostSection, file: Path, how: StartOptions) -> MachineImage | None:
     if host.image is not None:
         return None
     assert machine_set.virtual is not None
@@ -186,14 +185,13 @@ def _image(machine_set: MachineSet, host: MachineHostSection, file: Path, how: S
 
 
 def _listeners_first(machine_set: MachineSet) -> list[str]:
-    """Return the hosts in starting order: the monitor listens for all others; on a wire, the end that starts first
-    listens."""
+    """Return the hosts in starting order: the monitor listens for all; on a wire, the first to start listens."""
     names = list(machine_set.hosts)
     return sorted(names, key=lambda name: (name != machine_set.monitor, names.index(name)))
 
 
 def _start(
-    own: _Prepared, plugs: tuple[Plug, ...], directory: MachineSetDirectory, file: Path, how: Starting
+    own: _Prepared, plugs: tuple[Plug, ...], directory: MachineSetDirectory, file: Path, how: StartOptions
 ) -> tuple[MachineState, Booting]:
     """Make the machine's disk and start QEMU; return its state, and what is needed to watch it boot."""
     place = directory.path / "machines" / own.name
@@ -205,22 +203,21 @@ def _start(
     _make_disk(own, place, directory, file)
     for attempt in range(_PORT_TRIES):
         machine = _virtual_machine(own, plugs)
-        way = _way(own.name, machine, own.host, directory)
+        route = _route(own.name, machine, own.host, directory)
         process = _launch(machine, own.dilation, directory, said, how)
         if process is not None:
             break
         if _PORT_TAKEN not in said.read_text(errors="replace") or attempt == _PORT_TRIES - 1:
-            raise ended(Booting(own.name, Remembered(0, 0, ""), way, console, said))
+            raise ended_error(Booting(own.name, StartedProcess(0, 0, ""), route, console, said))
     assert process is not None
-    return _state(own, process, machine.port), Booting(own.name, process, way, console, said)
+    return _state(own, process, machine.port), Booting(own.name, process, route, console, said)
 
 
 def _make_disk(own: _Prepared, place: Path, directory: MachineSetDirectory, file: Path) -> None:
-    """Make an overlay of the machine's image, and the personal files in the form that the image expects."""
     overlay = place / "disk.qcow2"
     if own.image is not None:
         make_overlay(overlay, own.image.disk, "raw")
-        _write_own(place / "initrd", own.machine_set, own.name, own.macs, own.image, directory)
+        _write_personal_files(place / "initrd", own.machine_set, own.name, own.macs, own.image, directory)
         return
     assert own.host.image is not None
     disk = (file.resolve().parent / own.host.image).resolve()
@@ -250,7 +247,7 @@ def _virtual_machine(own: _Prepared, plugs: tuple[Plug, ...]) -> VirtualMachine:
     )
 
 
-def _state(own: _Prepared, process: Remembered, port: int) -> MachineState:
+def _state(own: _Prepared, process: StartedProcess, port: int) -> MachineState:
     image = own.image
     return MachineState(
         process=process,
@@ -268,13 +265,13 @@ def _state(own: _Prepared, process: Remembered, port: int) -> MachineState:
     )
 
 
-def _way(name: str, machine: VirtualMachine, host: MachineHostSection, directory: MachineSetDirectory) -> Way:
-    return Way(name, "127.0.0.1", machine.port, host.user, directory.path, accept_new=host.image is not None)
+def _route(name: str, machine: VirtualMachine, host: MachineHostSection, directory: MachineSetDirectory) -> SshRoute:
+    return SshRoute(name, "127.0.0.1", machine.port, host.user, directory.path, accept_new=host.image is not None)
 
 
 def _launch(
-    machine: VirtualMachine, dilation: int, directory: MachineSetDirectory, said: Path, how: Starting
-) -> Remembered | None:
+    machine: VirtualMachine, dilation: int, directory: MachineSetDirectory, said: Path, how: StartOptions
+) -> StartedProcess | None:
     """Start QEMU; return its process once it has accepted its arguments, None if it has ended instead."""
     pid_file = directory.path / machine.pid_file
     pid_file.unlink(missing_ok=True)
@@ -296,7 +293,7 @@ def _launch(
     end = time.monotonic() + _START_S
     while started.poll() is None:
         try:
-            found = remember(int(pid_file.read_text()), machine.mark)
+            found = identify(int(pid_file.read_text()), machine.mark)
         except (OSError, ValueError):
             found = None
         if found is not None:
@@ -350,7 +347,7 @@ def hub_of(machine_set: MachineSet, name: str, macs: dict[str, str]) -> Hub | No
     return Hub(macs[CONTROL], tuple(f"wires/.control-{other}" for other in others))
 
 
-def _write_own(
+def _write_personal_files(
     target: Path,
     machine_set: MachineSet,
     name: str,
@@ -379,7 +376,7 @@ def _free_port() -> int:
 
 
 def _accelerators(
-    machine_set: MachineSet, images: Mapping[str, MachineImage | None], how: Starting
+    machine_set: MachineSet, images: Mapping[str, MachineImage | None], how: StartOptions
 ) -> tuple[dict[str, tuple[str, str | None]], int]:
     """Return each machine's accelerator, with the reason if it is not KVM, and the dilation of all clocks."""
     assert machine_set.virtual is not None
@@ -394,12 +391,12 @@ def _accelerators(
     }, dilation
 
 
-def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | None]:
+def _accelerator(image: MachineImage | None, how: StartOptions) -> tuple[str, str | None]:
     """Return ``kvm`` if it boots exactly this kernel, otherwise ``tcg`` and why."""
     if shutil.which(QEMU) is None:
         raise EngineUnavailableError(f"{QEMU} is not installed", hint=installing("qemu-system-x86", "qemu-utils"))
     if image is None:
         return "tcg", "KVM is only tried with howdah's kernels"
     how.progress("try KVM", 0, 0)
-    why = tried(image.starts, how.cache)
+    why = cached_why_no_kvm(image.starts, how.cache)
     return ("tcg", why) if why else ("kvm", None)

@@ -226,7 +226,7 @@ class MachineSet(Section):
             if host.system == "linux" and (name == self.monitor or host.control is not None)
         ]
 
-    def settled(self) -> MachineSet:
+    def with_derived_values(self) -> MachineSet:
         """Return the set with derived values: addresses of virtual machines, and their monitoring link."""
         if self.virtual is None:
             return self
@@ -297,7 +297,7 @@ def load_machine_set(path: Path) -> MachineSet:
             )
     if machine_set.virtual is not None:
         _check_kernels(machine_set, machine_set.virtual, path, document)
-    return machine_set.settled()
+    return machine_set.with_derived_values()
 
 
 def _check_kernels(machine_set: MachineSet, virtual: VirtualSection, path: Path, document: Document) -> None:

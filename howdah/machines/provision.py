@@ -30,10 +30,9 @@ def strategy(program: Path) -> dict[str, str]:
     Ansible alone starts Python on the machine for every task, which takes an emulated processor seconds.
 
     Empty if Mitogen is not installed, if ansible-playbook belongs to another Python environment, or if ansible-core is
-    newer than the tested releases. A user's own ``ANSIBLE_STRATEGY`` has precedence: the caller merges these below its
-    own variables.
+    newer than the tested releases. A user's own ``ANSIBLE_STRATEGY`` has precedence.
     """
-    if program.parent != Path(sys.executable).parent or not _tried():
+    if program.parent != Path(sys.executable).parent or not _is_tested_release():
         return {}
     found = importlib.util.find_spec("ansible_mitogen")
     if found is None or not found.submodule_search_locations:
@@ -42,7 +41,7 @@ def strategy(program: Path) -> dict[str, str]:
     return {"ANSIBLE_STRATEGY": _STRATEGY, "ANSIBLE_STRATEGY_PLUGINS": str(plug_ins)}
 
 
-def _tried() -> bool:
+def _is_tested_release() -> bool:
     try:
         release = version("ansible-core")
     except PackageNotFoundError:
@@ -150,6 +149,6 @@ def provision(
             raise HowdahError(
                 f"the machines cannot be set up: {said[0]}",
                 where=str(log),
-                hint="\n  ".join([*(f"also {one}" for one in said[1:4]), "The log has all that Ansible said."]),
+                hint="\n  ".join([*(f"also {one}" for one in said[1:4]), "The log has Ansible's full output."]),
             ) from error
     return Provisioned(listener.changed, listener.tasks, round(time.monotonic() - started, 1))

@@ -80,8 +80,8 @@ class Hub:
 
 @dataclass(frozen=True)
 class VirtualMachine:
-    """A virtual machine. ``kernel`` None: the disk has a boot loader. ``seed`` is a directory with cloud-init's files
-    for such a disk."""
+    """A virtual machine. ``kernel`` None: the disk has a boot loader. ``seed`` is then a directory with cloud-init's
+    files."""
 
     machine_set: str
     name: str

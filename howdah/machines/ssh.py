@@ -18,7 +18,7 @@ from pathlib import Path
 
 from howdah.distribution import installing
 from howdah.errors import HowdahError, RunFailedError
-from howdah.machines.state import Remembered
+from howdah.machines.state import StartedProcess
 from howdah.record.kernel_log import console_tail
 
 _CONNECT_S = 30
@@ -36,7 +36,7 @@ class UnreachableError(HowdahError):
 
 
 @dataclass(frozen=True)
-class Way:
+class SshRoute:
     """The SSH route to a machine. ``directory`` is the machine set's, with the sockets of the master connections."""
 
     name: str
@@ -94,8 +94,7 @@ class Way:
         return done
 
     def spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a program with three pipes and return. When the connection ends, it gets SIGHUP if it has a terminal,
-        otherwise end of file."""
+        """Start a program with three pipes. Without the connection it gets SIGHUP if it has a terminal, else EOF."""
         return subprocess.Popen(
             self.command(argv),
             cwd=self.directory,
@@ -182,8 +181,8 @@ class Booting:
     """A machine that was started. ``console`` is the file of its output, ``said`` that of QEMU's."""
 
     name: str
-    process: Remembered
-    way: Way
+    process: StartedProcess
+    route: SshRoute
     console: Path
     said: Path
 
@@ -201,37 +200,37 @@ def await_ssh(machines: list[Booting], limit_s: float, progress: Progress) -> di
             if machine.name in ready:
                 continue
             if not machine.process.is_alive():
-                raise ended(machine)
-            if _answers(machine.way) and _lets_in(machine.way):
+                raise ended_error(machine)
+            if _answers(machine.route) and _lets_in(machine.route):
                 ready[machine.name] = round(time.monotonic() - started, 1)
         progress(f"boot: {', '.join(ready) or 'none'} of {len(machines)} ready", len(ready), len(machines))
         if len(ready) < len(machines):
             if time.monotonic() - started > limit_s:
                 late = next(machine for machine in machines if machine.name not in ready)
-                raise _silent(late, limit_s)
+                raise _timeout_error(late, limit_s)
             time.sleep(_POLL_S)
     return ready
 
 
-def _answers(way: Way) -> bool:
+def _answers(route: SshRoute) -> bool:
     """Return whether an SSH server sends its banner. An open connection proves nothing: QEMU itself accepts it."""
     try:
-        with socket.create_connection((way.address, way.port), timeout=_BANNER_S) as connection:
+        with socket.create_connection((route.address, route.port), timeout=_BANNER_S) as connection:
             return connection.recv(4) == b"SSH-"
     except OSError:
         return False
 
 
-def _lets_in(way: Way) -> bool:
+def _lets_in(route: SshRoute) -> bool:
     try:
-        return way.run(["true"], timeout_s=_LOGIN_S).returncode == 0
+        return route.run(["true"], timeout_s=_LOGIN_S).returncode == 0
     except UnreachableError as error:
         if error.final:
             raise
         return False
 
 
-def ended(machine: Booting) -> RunFailedError:
+def ended_error(machine: Booting) -> RunFailedError:
     """Return the error for a machine whose process has ended, with its last output and QEMU's."""
     return RunFailedError(
         f"the virtual machine {machine.name} ended{_last_words(machine.said)}",
@@ -240,7 +239,7 @@ def ended(machine: Booting) -> RunFailedError:
     )
 
 
-def _silent(machine: Booting, limit_s: float) -> HowdahError:
+def _timeout_error(machine: Booting, limit_s: float) -> HowdahError:
     return RunFailedError(
         f"the virtual machine {machine.name} runs, and does not answer by SSH after {limit_s:g} s",
         where=str(machine.console),

@@ -25,7 +25,7 @@ _START_FIELD = 19
 
 
 @dataclass(frozen=True)
-class Remembered:
+class StartedProcess:
     """A process. ``start_ticks`` is its start time in clock ticks; ``mark`` is an argument of its command line."""
 
     pid: int
@@ -43,8 +43,7 @@ class Remembered:
         return self.mark in command
 
     def end(self, patience_s: float) -> bool:
-        """Send SIGTERM, and SIGKILL after ``patience_s``; return once the process is gone, with whether it had been
-        running."""
+        """Send SIGTERM, and SIGKILL after ``patience_s``; return whether it had been running, once it is gone."""
         if not self.is_alive():
             return False
         for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, patience_s)):
@@ -72,10 +71,10 @@ def start_ticks(pid: int) -> int | None:
     return None if fields is None else int(fields[_START_FIELD])
 
 
-def remember(pid: int, mark: str) -> Remembered | None:
+def identify(pid: int, mark: str) -> StartedProcess | None:
     """Return the process if it runs, otherwise None."""
     started = start_ticks(pid)
-    return None if started is None else Remembered(pid, started, mark)
+    return None if started is None else StartedProcess(pid, started, mark)
 
 
 _FORMAT = 1
@@ -85,7 +84,7 @@ _FORMAT = 1
 class MachineState:
     """A virtual machine that was started: its process, the local port that leads to its SSH, and its parts."""
 
-    process: Remembered
+    process: StartedProcess
     port: int
     accelerator: str  # kvm or tcg
     why_no_kvm: str | None

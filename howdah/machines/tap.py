@@ -117,7 +117,7 @@ def require() -> None:
         raise EngineUnavailableError(f"this machine has no taps: {_TUN}: {error.strerror}", hint=hint) from None
 
 
-def lost(namespace: str) -> dict[str, int]:
+def lost_frames(namespace: str) -> dict[str, int]:
     """Return the frames lost at taps so far, by ``WIRE to HOST``, because the machine did not read them in time.
 
     Raises HowdahError without permission to look.

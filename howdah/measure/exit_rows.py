@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from howdah.algorithm import ALGORITHMS, HYSTART, THRESHOLD_TELLS
+from howdah.algorithm import ALGORITHMS, EXIT_SETS_SSTHRESH, HYSTART
 from howdah.measure.capacity import share_of_bdp
 from howdah.measure.cause import ACK_TRAIN, DELAY, OWN_CUT, UNKNOWN, Detection, detection, exit_cause
 from howdah.measure.control import gains_of, is_bbr, name_of
@@ -292,7 +292,7 @@ def _leaves_by_threshold(plan: Plan, trace: FlowTrace) -> bool:
     if plan.traits.model or is_plug_in(plan, flow):
         return True
     of_kernel = flow.is_tcp and flow.kernel_algorithm not in plan.own_algorithms
-    return name_of(flow) in THRESHOLD_TELLS and (of_kernel or flow.like is not None)
+    return name_of(flow) in EXIT_SETS_SSTHRESH and (of_kernel or flow.like is not None)
 
 
 def _grows(trace: FlowTrace) -> bool:

@@ -18,7 +18,7 @@ from typing import Literal
 
 from howdah.bisect.session import Unbuilt, build_revision, within
 from howdah.bisect.worktree import Worktree, find_repository
-from howdah.build.cache import Cache, alone, content_key
+from howdah.build.cache import Cache, content_key, hold_alone
 from howdah.build.uml_kernel import forget_kernels
 from howdah.default import DEFAULT_ENGINE
 from howdah.errors import HowdahError
@@ -157,7 +157,7 @@ class Range:
         The build tree stays too, so the next range compiles only differences from this one's last commit.
         """
         busy = HowdahError("another howdah is working on a range of this repository", where=str(self.tree))
-        with alone(self.directory, busy):
+        with hold_alone(self.directory, busy):
             if not self.worktree.exists:
                 self.worktree.create(start.hash)
             try:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from howdah.foreign import is_plain
+from howdah.foreign import is_plain_name
 from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
 from howdah.record.index import DRAWN_NAME
 from howdah.record.model import FilePart
@@ -93,12 +93,12 @@ def check_run_index(index: Any) -> None:
         if not isinstance(said, dict) or not _is_size(said.get("bytes")) or not _is_digest(said.get("sha256")):
             raise ValueError(f"size or digest of {name!r} is missing")
         parts = name.split("/")
-        if not all(map(is_plain, parts)) or len(parts) > _DEEPEST or not _is_of_run(parts):
+        if not all(map(is_plain_name, parts)) or len(parts) > _DEEPEST or not _is_of_run(parts):
             raise ValueError(f"{name!r} is not a file of a run")
 
 
 def _is_of_experiment(parts: list[str]) -> bool:
-    if not all(map(is_plain, parts)) or not 2 <= len(parts) <= _DEEPEST:
+    if not all(map(is_plain_name, parts)) or not 2 <= len(parts) <= _DEEPEST:
         return False
     return parts[1] in _OF_EXPERIMENT if len(parts) == 2 else _is_of_run(parts[2:])
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from howdah.default import KERNEL_FORM
-from howdah.foreign import is_plain
+from howdah.foreign import is_plain_name
 from howdah.place import STACKS
 from howdah.plan.plan import Plan
 from howdah.plan.traffic import ProgramFile
@@ -100,12 +100,12 @@ def programs_of(plan: Plan) -> Iterator[tuple[str, ProgramFile]]:
 def check_names(plan: Plan) -> None:
     """Raise ValueError for a name that could mean something else: a file elsewhere, or an option of a program."""
     for name in (plan.run, plan.profile):
-        if not is_plain(name):
+        if not is_plain_name(name):
             raise ValueError(f"{name!r} is not the name of a run or a profile")
     places: set[tuple[str, str]] = set()
     for place, file in programs_of(plan):
         name = file.name
-        if not is_plain(name.lstrip(".")) or name in (".", "..") or (place, name) in places:
+        if not is_plain_name(name.lstrip(".")) or name in (".", "..") or (place, name) in places:
             raise ValueError(f"{name!r} is not the name of a program's file")
         if not _DIGEST.fullmatch(file.sha256):
             raise ValueError(f"the program's file {name!r} has no digest")
@@ -115,5 +115,5 @@ def check_names(plan: Plan) -> None:
             raise ValueError(f"{name}={value} is not a parameter of a kernel's module")
     for flow in plan.flows:
         for stack in flow.stacks:
-            if not is_plain(stack.name):
+            if not is_plain_name(stack.name):
                 raise ValueError(f"{stack.name!r} is not the name of a stack")

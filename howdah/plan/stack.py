@@ -7,7 +7,7 @@ import dataclasses
 import ipaddress
 
 from howdah.errors import ProfileError, nearest
-from howdah.place import written
+from howdah.place import recorded_name
 from howdah.plan.network import Network, bare
 from howdah.plan.plan import Flow
 from howdah.plan.traffic import PlannedStack
@@ -134,7 +134,7 @@ def _planned_stack(cell: Cell, network: Network, flow: Flow, stack: Stack, host:
     number = f"{_MAC + flow.id:012x}"
     return PlannedStack(
         name=stack.name,
-        file=written(stack.file),
+        file=recorded_name(stack.file),
         program=stack.section.program,
         interface=f"stack{flow.id}",
         host_interface=link.at(host).name,

@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from howdah.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, Brought, from_modules, table_with
-from howdah.errors import ProfileError, meant, nearest
+from howdah.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, ProfileModule, algorithms_with, from_modules
+from howdah.errors import ProfileError, did_you_mean, nearest
 from howdah.profile.model import AlgorithmSection, Scenario
 from howdah.profile.module import all_provided_modules, check_modules, declared_module, declared_modules, defects
 from howdah.profile.override import dotted
@@ -91,7 +91,7 @@ def check_scenario(scenario: Scenario, document: Document, directory: Path) -> d
     return used
 
 
-def _hint(name: str, table: Mapping[str, Algorithm], found: Sequence[Brought]) -> str:
+def _hint(name: str, table: Mapping[str, Algorithm], found: Sequence[ProfileModule]) -> str:
     close = nearest(name, table)
     hint = f"did you mean {close}? " if close else ""
     if not found:
@@ -117,7 +117,7 @@ def _names_used(scenario: Scenario) -> list[tuple[str, Path_]]:
 
 def _table(scenario: Scenario, document: Document, directory: Path) -> dict[str, Algorithm]:
     found = all_provided_modules(scenario, document, directory)
-    table = table_with(found, declared_modules(scenario))
+    table = algorithms_with(found, declared_modules(scenario))
     built = {module.name: module for module in found}
     for name, section in scenario.algorithms.items():
         place = ("algorithms", name)
@@ -151,7 +151,7 @@ def _derived_from(
     """The algorithm that ``like`` names (known, or declared earlier), under a new name and with other parameters."""
     known = table.get(str(section.like))
     if known is None:
-        hint = meant(str(section.like), table, _WHERE_LISTED, both=True)
+        hint = did_you_mean(str(section.like), table, _WHERE_LISTED, both=True)
         raise ProfileError(f"algorithms.{name} is like {section.like!r}, which is not known", where=where, hint=hint)
     module = declared_module(section) or known.module
     if section.parameters and module is None:
@@ -168,7 +168,7 @@ def _derived_from(
     )
 
 
-def _declared(name: str, section: AlgorithmSection, built: Mapping[str, Brought], where: str) -> Algorithm:
+def _declared(name: str, section: AlgorithmSection, built: Mapping[str, ProfileModule], where: str) -> Algorithm:
     kernel = str(section.kernel)
     known = next((known for known in ALGORITHMS.values() if known.kernel == kernel), None)
     brings = [module.name for module in built.values() if kernel in (module.registers or ())]

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from howdah.errors import ProfileError, meant
+from howdah.errors import ProfileError, did_you_mean
 from howdah.profile.field import FieldError, Section, Text, fixed
 from howdah.profile.figure import AxisName, AxisValues
 from howdah.profile.override import AnySettings, Settings, canonical, field_value, set_by_case, set_field
@@ -120,7 +120,7 @@ def check_at(document: Document, written: list[Axis], at: AxisValues, place: Pat
         single = _single_value(document, axis)
         known = axes.get(axis) or ([] if single is None or isinstance(single, dict | list) else [str(single)])
         if not known:
-            hint = meant(axis, axes, f"its axes: {', '.join(axes) or 'none'}")
+            hint = did_you_mean(axis, axes, f"its axes: {', '.join(axes) or 'none'}")
             raise ProfileError(f"this profile does not sweep over {axis}", where=where, hint=hint)
         for value in wanted if isinstance(wanted, list) else [wanted]:
             if axis_key(value) not in map(axis_key, known):

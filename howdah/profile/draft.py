@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from howdah.algorithm import ALGORITHMS
-from howdah.errors import HowdahError, ProfileError, explain, meant, remedy
+from howdah.errors import HowdahError, ProfileError, did_you_mean, explain, remedy
 from howdah.place import CHECKOUT
 from howdah.profile.field import Buffer, Bytes, PositiveDuration, Rate, Ratio
 from howdah.profile.load import load
@@ -100,7 +100,7 @@ def check_sizes(text: str) -> str:
     try:
         return _check_listed(text)
     except ProfileError as error:
-        raise ProfileError(error.what, hint=meant(text, PUBLISHED_SIZES, _DRAWN)) from None
+        raise ProfileError(error.what, hint=did_you_mean(text, PUBLISHED_SIZES, _DRAWN)) from None
 
 
 def check_algorithms(text: str) -> tuple[str, ...]:
@@ -110,7 +110,9 @@ def check_algorithms(text: str) -> tuple[str, ...]:
         raise ProfileError("expected the name of an algorithm", hint=_LISTED)
     for index, name in enumerate(names):
         if name not in ALGORITHMS:
-            raise ProfileError(f"there is no algorithm {name!r}", hint=meant(name, ALGORITHMS, _LISTED, both=True))
+            raise ProfileError(
+                f"there is no algorithm {name!r}", hint=did_you_mean(name, ALGORITHMS, _LISTED, both=True)
+            )
         if name in names[:index]:
             raise ProfileError(f"{name} is given twice")
     return names
@@ -140,7 +142,7 @@ def check_background(text: str) -> str:
     try:
         return str(check_count(text, MOST_FLOWS))
     except ProfileError as error:
-        raise ProfileError(error.what, hint=meant(text, PUBLISHED_SIZES, _DRAWN)) from None
+        raise ProfileError(error.what, hint=did_you_mean(text, PUBLISHED_SIZES, _DRAWN)) from None
 
 
 def check_flows(text: str) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema, model_validator
 
-from howdah.errors import meant
+from howdah.errors import did_you_mean
 from howdah.quantity import (
     BUFFER_EXPECTED,
     DURATION_EXPECTED,
@@ -194,7 +194,7 @@ def one_of(what: str, names: Collection[str], value: object) -> str:
     """Return the name if it is known. Raises QuantityError with the nearest known name."""
     if isinstance(value, str) and value in names:
         return value
-    hint = meant(str(value), names, f"known: {', '.join(names)}")
+    hint = did_you_mean(str(value), names, f"known: {', '.join(names)}")
     raise QuantityError(f"there is no {what} {value!r}; {hint}")
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from howdah.errors import ProfileError, meant
+from howdah.errors import ProfileError, did_you_mean
 from howdah.quantity import QuantityError, parse_duration, parse_rate
 
 COLUMNS = (
@@ -115,7 +115,7 @@ def _header(cells: list[str], line: str, column: str | None) -> _CsvHeader:
         raise ProfileError("there is no column of time", where=line, hint=f"a trace has {COLUMNS}")
     if column is not None:
         if column.lower() not in names:
-            hint = meant(column.lower(), names, f"the columns are {', '.join(cells)}")
+            hint = did_you_mean(column.lower(), names, f"the columns are {', '.join(cells)}")
             raise ProfileError(f"there is no column {column!r}", where=line, hint=hint)
         number = names.index(column.lower())
         return _CsvHeader(names, len(names), *times[0], number, _rate_factor(names[number]))

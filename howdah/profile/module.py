@@ -19,7 +19,7 @@ from howdah.algorithm import (
     LONGEST_KERNEL_NAME,
     MODULE_PREFIX,
     PLUG_IN_PREFIX,
-    Brought,
+    ProfileModule,
     from_modules,
     module_name,
 )
@@ -41,7 +41,7 @@ _ASSIGNED = re.compile(r"^[ \t]*([\w.-]+)[ \t]*[:+?]?=[ \t]*(.*)$", re.MULTILINE
 _VARIABLE = re.compile(r"\$[({]([\w.-]+)[)}]")
 
 
-def all_provided_modules(scenario: Scenario, document: Document, directory: Path) -> list[Brought]:
+def all_provided_modules(scenario: Scenario, document: Document, directory: Path) -> list[ProfileModule]:
     """The modules of every entry of a profile in ``directory``. Raises ProfileError for an impossible path."""
     return [
         found
@@ -72,14 +72,14 @@ def files_of(
 
 def provided_modules(
     source: Path, further: tuple[Path, ...] = (), define: tuple[tuple[str, str], ...] = ()
-) -> tuple[Brought, ...]:
+) -> tuple[ProfileModule, ...]:
     """The modules of a .c, .ko or .bpf.c file with ``further`` linked sources, or of a directory with a Makefile."""
     if source.is_dir():
         return tuple(_of_directory(source, define))
-    return (Brought(module_name(source), source.name, _registered((source, *further), define)),)
+    return (ProfileModule(module_name(source), source.name, _registered((source, *further), define)),)
 
 
-def _of_directory(directory: Path, define: tuple[tuple[str, str], ...]) -> Iterator[Brought]:
+def _of_directory(directory: Path, define: tuple[tuple[str, str], ...]) -> Iterator[ProfileModule]:
     makefile = next((directory / name for name in MAKEFILES if (directory / name).is_file()), None)
     if makefile is None:
         return
@@ -90,7 +90,7 @@ def _of_directory(directory: Path, define: tuple[tuple[str, str], ...]) -> Itera
         name = item.removesuffix(".o")
         parts = [*values.get(f"{name}-y", []), *values.get(f"{name}-objs", [])] or [item]
         files = tuple(directory / f"{part.removesuffix('.o')}.c" for part in parts)
-        yield Brought(Path(name).name.replace("-", "_"), f"{directory.name}/{name}", _registered(files, define))
+        yield ProfileModule(Path(name).name.replace("-", "_"), f"{directory.name}/{name}", _registered(files, define))
 
 
 def _variables(makefile: str) -> dict[str, list[str]]:
@@ -219,7 +219,7 @@ def _source(directory: Path, entry: ModuleSection, where: str | None) -> Path:
     return source
 
 
-def _check_names(module: Brought, given: set[str], where: str | None) -> None:
+def _check_names(module: ProfileModule, given: set[str], where: str | None) -> None:
     for name in module.registers or ():
         if len(name) > LONGEST_KERNEL_NAME:
             what = f"{module.file} registers {name!r}, of {len(name)} characters: the kernel takes at most"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from howdah.profile.field import Bytes, FieldError, Section, Text, fixed
-from howdah.traffic import ASKED, PAIRED, PROGRAM
+from howdah.traffic import PAIRED, PROGRAM, SELECTABLE
 
 PLACEHOLDERS = (
     "server_address",
@@ -30,7 +30,7 @@ _LITERAL: Any = Literal  # built at run time
 if TYPE_CHECKING:
     Asked = str
 else:
-    Asked = _LITERAL[ASKED]
+    Asked = _LITERAL[SELECTABLE]
 
 
 class ProgramSection(Section):

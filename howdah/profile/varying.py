@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError, model_validator
 
-from howdah.errors import ProfileError, meant
+from howdah.errors import ProfileError, did_you_mean
 from howdah.profile.field import Duration, FieldError, PositiveDuration, Rate, Ratio, Section, Text, fixed, preset
 from howdah.quantity import QuantityError, format_duration, parse_duration
 
@@ -251,7 +251,7 @@ def _csv(text: str, name: str) -> list[StepSection]:
 def _header(cells: list[str], line: str) -> list[str]:
     for column in cells:
         if column not in COLUMNS:
-            hint = meant(column, COLUMNS, f"the columns are {', '.join(COLUMNS)}")
+            hint = did_you_mean(column, COLUMNS, f"the columns are {', '.join(COLUMNS)}")
             raise ProfileError(f"there is no column {column!r}", where=line, hint=hint)
         if cells.count(column) > 1:
             raise ProfileError(f"the column {column} is given twice", where=line)

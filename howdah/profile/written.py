@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from howdah.default import DEFAULT_KERNEL, KERNEL_FORM
-from howdah.errors import ProfileError, meant
+from howdah.errors import ProfileError, did_you_mean
 
 PATHS_START = "paths start at the profile's directory; with --set, those that begin with ./ or ../ start here"
 SET = "--set "  # prefix of the place of a value from the command line
@@ -58,4 +58,4 @@ def check_kernel_name(name: str, where: str) -> None:
     if re.fullmatch(KERNEL_FORM, name, re.ASCII) or "/" in name or is_there(Path(name)):
         return
     forms = "a kernel is debian-VERSION (debian-6.12), debian-newest, or a path with a / in it (./linux)"
-    raise ProfileError(f"there is no kernel {name!r}", where=where, hint=meant(name, _USUAL, forms, both=True))
+    raise ProfileError(f"there is no kernel {name!r}", where=where, hint=did_you_mean(name, _USUAL, forms, both=True))

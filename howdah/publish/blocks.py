@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from howdah.build.cache import Progress, code
+from howdah.build.cache import Progress, authentication_code
 from howdah.errors import HowdahError
 from howdah.foreign import files_below, open_foreign
 from howdah.publish.openmetrics import families, openmetrics
@@ -42,7 +42,7 @@ def latest_nights(runs: Path) -> list[Path]:
 def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
     """Return the blocks of a night and build them if missing. Raises HowdahError if promtool rejects the samples."""
     with open_foreign(night / SAMPLES) as samples:
-        key = code(b"night\0" + hashlib.file_digest(samples, "sha256").digest())
+        key = authentication_code(b"night\0" + hashlib.file_digest(samples, "sha256").digest())
     target = night / DIRECTORY / key[:16]  # only this user can compute the key, so no one else can plant blocks
     if not are_built(target):
         build_text(_text(night / SAMPLES), prometheus.promtool, target, of=night)
@@ -70,7 +70,7 @@ def blocks_key(run: Run) -> str:
         if file.exists():
             status = file.stat()
             digest.update(f"{file.name}:{status.st_size}:{status.st_mtime_ns};".encode())
-    return code(b"blocks\0" + digest.digest())[:16]
+    return authentication_code(b"blocks\0" + digest.digest())[:16]
 
 
 def build_run(run: Run, promtool: Path, target: Path) -> None:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
-from howdah.place import cache_place, name_of, root_of
+from howdah.place import cache_directory, name_of, root_of
 from howdah.record.directory import write_whole
 
 PACKAGES = ("howdah", "collectors", "topologies")
@@ -146,7 +146,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 def memory_place() -> Path:
     """The directory in which hashes are kept; it need not exist."""
-    return cache_place() / "closure"
+    return cache_directory() / "closure"
 
 
 def remembered_sha256(entries: Iterable[str], *, deferred: bool = True, data: Iterable[Path] = ()) -> str:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import RecordError
-from howdah.foreign import read_foreign, too_dense
-from howdah.scratch import remove_left
+from howdah.foreign import is_too_dense, read_foreign
+from howdah.scratch import remove_if_abandoned
 
 PARTIAL = ".partial-"
 WRITING = ".writing-"  # prefix of a file that is being written, in the directory of its final path
@@ -153,7 +153,7 @@ def write_json(path: Path, value: Any) -> None:
 def remove_abandoned(path: Path) -> bool:
     """Remove a partial directory or file if the process whose number ends its name has ended. Return whether it was."""
     owner = _OWNER.search(path.name)
-    return remove_left(path, owner.group(1) if owner else None)
+    return remove_if_abandoned(path, owner.group(1) if owner else None)
 
 
 def experiment_indexes(runs: Path) -> list[Path]:
@@ -201,7 +201,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def parse_json(content: bytes, path: Path) -> Any:
     """The value of JSON text read from ``path``; numbers are finite. Raise RecordError."""
-    if too_dense(content):
+    if is_too_dense(content):
         raise RecordError("this has more values than its size is good for", where=str(path))
     try:
         return json.loads(content, parse_constant=_refused, parse_float=_finite)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from howdah.errors import HowdahError, RecordError
-from howdah.foreign import is_plain, read_foreign
+from howdah.foreign import is_plain_name, read_foreign
 from howdah.record.directory import parse_json, read_json, write_json, write_whole
 from howdah.record.model import HINT, FilePart, Scalar, checked
 
@@ -23,7 +23,7 @@ PENDING = "pending"
 
 
 def _plain_name(name: str) -> str:
-    if not is_plain(name):
+    if not is_plain_name(name):
         raise ValueError("this is not the name of a run")
     return name
 

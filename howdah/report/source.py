@@ -107,7 +107,7 @@ class PrometheusSource:
         ids = {flow.name: str(flow.id) for flow in run.plan.flows}
         found: Curves = {}
         for each in series_of("report"):
-            step = queue_step_ms(run.plan) if each.is_of_the_run else flow_step_ms(run.plan)
+            step = queue_step_ms(run.plan) if each.is_per_run else flow_step_ms(run.plan)
             answers = self._client.range(Template(each.promql).substitute(names), start, end_ms(run), step)
             for answer in answers:
                 curve = Curve(answer.time_ms - start, answer.value)
@@ -177,7 +177,7 @@ class TableSource:
         window = window_ms(run)
         for recorded in sample_run(run):
             for each in series_of("report"):
-                if each.is_made_of(recorded.metric, recorded.label("role")):
+                if each.matches(recorded.metric, recorded.label("role")):
                     found.setdefault(each.id, {})[recorded.label("flow")] = curve_of(each, recorded, window)
         return found
 

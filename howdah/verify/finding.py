@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from howdah.errors import RecordError
-from howdah.foreign import read_foreign, too_dense
+from howdah.foreign import is_too_dense, read_foreign
 
 
 def repeated_names(path: Path) -> list[str]:
@@ -25,7 +25,7 @@ def repeated_names(path: Path) -> list[str]:
 
     try:
         content = read_foreign(path)
-        if not too_dense(content):
+        if not is_too_dense(content):
             json.loads(content, object_pairs_hook=take)
     except (OSError, ValueError, RecordError, RecursionError):
         return []

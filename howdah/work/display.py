@@ -10,7 +10,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from howdah.foreign import visible
+from howdah.foreign import escape_controls
 from howdah.work.batch import Outcome, Rest, Work
 from howdah.work.job import Past
 
@@ -72,7 +72,7 @@ class Display:
     def say(self, text: str) -> None:
         """Print a line that stays above the bars. It wraps on a terminal alone: in a log a name that is cut is lost."""
         if not self.quiet:
-            self.console.print(visible(text), markup=False, soft_wrap=not self.console.is_terminal)
+            self.console.print(escape_controls(text), markup=False, soft_wrap=not self.console.is_terminal)
 
     def build(self, what: str, done: int, total: int) -> None:
         """Show a step of a build, or of other work in parts; ``total`` is 0 while unknown.
@@ -186,7 +186,7 @@ class Display:
     def _bar(self, key: str, description: str, done: int, total: int, note: str) -> None:
         if key not in self._tasks:
             self._tasks[key] = self._progress.add_task(description, total=None, note="")
-        self._progress.update(self._tasks[key], description=visible(description), note=visible(note))
+        self._progress.update(self._tasks[key], description=escape_controls(description), note=escape_controls(note))
         self._progress.update(self._tasks[key], completed=max(done, 0), total=total or None)
 
     def _end_step(self) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from howdah.engine.engine import Identity
 from howdah.errors import HowdahError
-from howdah.place import written
+from howdah.place import recorded_name
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
 from howdah.profile.sweep import Computed
@@ -153,7 +153,7 @@ class Prepared:
         rows = self.experiment.indexed(self.cells) if whole else (run for _, run in self.memory.runs())
         self.experiment.write_index(
             profile.text,
-            written(profile.path),
+            recorded_name(profile.path),
             profile.description,
             rows,
             quick=profile.is_quick,

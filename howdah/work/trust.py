@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from howdah.build.cache import code
+from howdah.build.cache import authentication_code
 from howdah.build.kernel_source import read_tree
 from howdah.build.stack import sources_in
 from howdah.codec import encoded
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.foreign import files_below, kind_of, open_foreign
-from howdah.place import file_of, state_place
+from howdah.place import file_of, state_directory
 from howdah.plan.named import BUILT, CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Dependency, dependencies_of
 from howdah.plan.plan import Plan
 from howdah.profile.stack import read_stack
@@ -102,13 +102,13 @@ def _unconfined(plan: Plan, kind: str) -> str | None:
         return f"the engine {plan.engine} does not"
     if kind not in (PROGRAM, *BUILT):
         return None
-    from howdah.engine.uml.needs import unconfined  # slow: tries what the machine can do
+    from howdah.engine.uml.needs import why_unconfined  # slow: tries what the machine can do
 
-    return unconfined()
+    return why_unconfined()
 
 
 def _code(plan_json: str) -> str:
-    return code(b"plan\0" + sha256_text(plan_json).encode())
+    return authentication_code(b"plan\0" + sha256_text(plan_json).encode())
 
 
 def _digest(named: Dependency, plan: Plan, plan_json: str) -> str | None:
@@ -155,14 +155,14 @@ def _of_file(file: Path) -> str:
 
 def _remembered() -> set[str]:
     try:
-        with open_foreign(state_place() / _FILE) as opened:
+        with open_foreign(state_directory() / _FILE) as opened:
             return {line.split(b" ", 1)[0].decode() for line in opened.read().splitlines()}
     except (OSError, RecordError, UnicodeError):
         return set()
 
 
 def _remember(permitted: Iterable[NamedCode]) -> None:
-    file = state_place() / _FILE
+    file = state_directory() / _FILE
     text = "".join(f"{each.sha256} {each.named.kind} {json.dumps(each.named.name)}\n" for each in permitted)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from howdah.engine.engine import RunProgress
 from howdah.engine.life import processor_s
-from howdah.errors import HowdahError, RunFailedError, explain, place_of
+from howdah.errors import HowdahError, RunFailedError, explain, file_of_error
 from howdah.metric import known_metrics
 from howdah.record import reading
 from howdah.record.agent import AgentRecord
@@ -89,7 +89,7 @@ def _run(directory: RunDirectory, keep_data: bool, patience_s: float | None) -> 
     except HowdahError as error:
         _say(error=error.what, where=error.where, hint=error.hint)
     except OSError as error:
-        _say(error=explain(error), where=place_of(error), hint=None)
+        _say(error=explain(error), where=file_of_error(error), hint=None)
     else:
         _say(verdict=verdict, failed=read_record(directory).status != "finished")
 

@@ -157,12 +157,12 @@ def _explain(request: dict[str, Any]) -> str:
     from howdah.explain.read import read_files
     from howdah.explain.twin import twin_text
     from howdah.explain.words import shown_flow, text
-    from howdah.foreign import visible
+    from howdah.foreign import escape_controls
     from howdah.profile import load
 
     file = Path(request["file"])
     read = read_files([file], 5)
-    said = visible(text(read.flows, read.problems, read.others, read.joined))
+    said = escape_controls(text(read.flows, read.problems, read.others, read.joined))
     if any(ord(each) < 32 and each != "\n" for each in said):
         raise AssertionError(f"a control character is printed: {said!r}")
     json.dumps([shown_flow(flow).plain() for flow in read.flows], allow_nan=False)

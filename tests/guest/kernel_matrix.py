@@ -25,7 +25,7 @@ from rich.table import Table
 from howdah.build.archive import Archive, Offer
 from howdah.build.cache import Cache, content_key
 from howdah.build.cache import Progress as BuildProgress
-from howdah.build.kernel_package import best, unpacked_headers
+from howdah.build.kernel_package import best_offer, unpacked_headers
 from howdah.build.source_package import UnsupportedKernelError
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import boot
@@ -135,7 +135,7 @@ def _provide_headers(release: str, cache: Cache) -> tuple[Path, Offer]:
     """Of the newest Debian kernel of that release (``6.1``). Its programs must run here, so no suite newer than this
     machine's Debian counts. Raises HowdahError when no suite offers any."""
     archive = Archive(cache)
-    offer = best(archive, "linux-headers", release, cache, all_suites=False)
+    offer = best_offer(archive, "linux-headers", release, cache, all_suites=False)
     return unpacked_headers(archive, offer, cache), offer
 
 

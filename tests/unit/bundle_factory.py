@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, Ready
+from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, BundlePiece
 from howdah.build.cache import Cache
 from howdah.build.packed_piece import Piece, pack_piece
 
@@ -20,7 +20,7 @@ RECIPE = "a recipe"
 
 def ready_piece(
     place: Path, kind: str = "module", recipe: str = RECIPE, content: str = "content"
-) -> tuple[Ready, Path]:
+) -> tuple[BundlePiece, Path]:
     """A piece and the file of its packed piece."""
     directory = place / "entry"
     directory.mkdir(parents=True, exist_ok=True)
@@ -28,10 +28,10 @@ def ready_piece(
     if not (directory / "link").is_symlink():
         (directory / "link").symlink_to("file")
     packed_piece, file = pack_piece(Piece(f"{kind}/{content}", directory), Cache(place / "packed"))
-    return Ready(kind, recipe, packed_piece.sha256, packed_piece.size, 100, f"a {kind}"), file
+    return BundlePiece(kind, recipe, packed_piece.sha256, packed_piece.size, 100, f"a {kind}"), file
 
 
-def write_bundle(target: Path, files: list[tuple[Ready, Path]], **changed: Any) -> bytes:
+def write_bundle(target: Path, files: list[tuple[BundlePiece, Path]], **changed: Any) -> bytes:
     """Write a tar file, and return its manifest; ``changed`` replaces fields of that."""
     document = b"terms"
     manifest = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from howdah.agent.traffic.flent import filter_script, flent_command, received_bytes, server_command
-from howdah.build.guest_tree import further_packages, package_names, tree_key
+from howdah.build.guest_tree import package_names, packages_of_plan, tree_key
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
 from howdah.profile import load
@@ -85,9 +85,9 @@ def test_only_runs_by_flent_have_the_tree_with_flent(tmp_path: Path) -> None:
         load(profile(tmp_path, text.replace("traffic: {source: flent, sink: flent}\n", ""))).cells()[0]
     )
     assert {flow.traffic for flow in by_flent.flows} == {"flent"}
-    assert further_packages(by_flent) == ("flent", "iperf")
-    assert further_packages(usual) == ()
-    assert tree_key() == tree_key(()) != tree_key(further_packages(by_flent))
+    assert packages_of_plan(by_flent) == ("flent", "iperf")
+    assert packages_of_plan(usual) == ()
+    assert tree_key() == tree_key(()) != tree_key(packages_of_plan(by_flent))
     assert set(package_names(("flent",))) == {*package_names(), "flent"}
 
 

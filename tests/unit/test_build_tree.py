@@ -259,7 +259,7 @@ def test_where_the_clock_was_set_back_all_is_compiled(bench: Bench, monkeypatch:
     for path in bench.build_tree.build.rglob("*.o"):
         os.utime(path, (tomorrow, tomorrow))
     state = bench.build_tree.directory / "state.json"
-    bench.build_tree.settle(json.loads(state.read_text())["fingerprint"])
+    bench.build_tree.record_state(json.loads(state.read_text())["fingerprint"])
     monkeypatch.setattr("howdah.build.build_tree._LONGEST_WAIT_S", 0.1)
     bench.edit("net/ipv4/cubic.c", "cubic two")
     kernel = bench.build()

@@ -20,7 +20,7 @@ from howdah.build import supply, tools
 from howdah.build.bundle_file import MANIFEST, SIGNATURE, read_bundle
 from howdah.build.cache import Cache
 from howdah.build.inventory import sources_of
-from howdah.build.supply import offered, supplied, take
+from howdah.build.supply import entry_from_bundle, is_in_bundle, take
 from howdah.command import build as build_command
 from howdah.command.build import signer_of, voucher_of
 from howdah.errors import HowdahError, UsageError
@@ -42,27 +42,27 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def test_a_bundle_gives_what_has_its_recipe_and_nothing_else(bundle: Path, cache: Cache) -> None:
-    assert supplied("module", RECIPE, cache) is None
+    assert entry_from_bundle("module", RECIPE, cache) is None
     take(read_bundle(bundle), cache)
-    entry = supplied("module", RECIPE, cache)
+    entry = entry_from_bundle("module", RECIPE, cache)
     assert entry is not None
     assert (entry / "file").read_text() == "content"
     assert (entry / "link").readlink() == Path("file")
     assert entry.parent == cache.root / "module"
-    assert supplied("module", "another recipe", cache) is None
-    assert supplied("tool", RECIPE, cache) is None
+    assert entry_from_bundle("module", "another recipe", cache) is None
+    assert entry_from_bundle("tool", RECIPE, cache) is None
 
 
 def test_what_was_taken_needs_its_file_no_more_and_is_unpacked_once(bundle: Path, cache: Cache) -> None:
     take(read_bundle(bundle), cache)
     bundle.unlink()
-    entry = supplied("module", RECIPE, Cache(cache.root))
+    entry = entry_from_bundle("module", RECIPE, Cache(cache.root))
     assert entry is not None
     before = (entry / "file").stat()
-    assert supplied("module", RECIPE, Cache(cache.root)) == entry
+    assert entry_from_bundle("module", RECIPE, Cache(cache.root)) == entry
     assert (entry / "file").stat().st_ino == before.st_ino
     shutil.rmtree(entry)
-    assert supplied("module", RECIPE, Cache(cache.root)) is None, "howdah builds what is gone"
+    assert entry_from_bundle("module", RECIPE, Cache(cache.root)) is None, "howdah builds what is gone"
 
 
 def test_the_newest_bundle_counts_and_each_keeps_its_own(tmp_path: Path, cache: Cache) -> None:
@@ -70,7 +70,7 @@ def test_the_newest_bundle_counts_and_each_keeps_its_own(tmp_path: Path, cache: 
         target = tmp_path / f"{content}.bundle"
         write_bundle(target, [ready_piece(tmp_path / content, content=content)], made=made)
         take(read_bundle(target), cache)
-    entry = supplied("module", RECIPE, cache)
+    entry = entry_from_bundle("module", RECIPE, cache)
     assert entry is not None
     assert (entry / "file").read_text() == "new"
     assert len(cache.entries("module")) == 2, "the recipe is the same, and what was made of it is not"
@@ -78,11 +78,11 @@ def test_the_newest_bundle_counts_and_each_keeps_its_own(tmp_path: Path, cache: 
 
 def test_the_environment_names_a_bundle_or_none(bundle: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(supply.VARIABLE, str(bundle))
-    assert offered("module", RECIPE, cache)
+    assert is_in_bundle("module", RECIPE, cache)
     assert cache.entries("module") == [], "to look is not to unpack"
-    assert supplied("module", RECIPE, cache) is not None
+    assert entry_from_bundle("module", RECIPE, cache) is not None
     monkeypatch.setenv(supply.VARIABLE, "none")
-    assert not offered("module", RECIPE, cache)
+    assert not is_in_bundle("module", RECIPE, cache)
 
 
 def test_the_installed_package_is_a_bundle(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_the_installed_package_is_a_bundle(bundle: Path, tmp_path: Path, monkeyp
     with tarfile.open(bundle) as archive:
         archive.extractall(package / "bundle", filter="data")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    assert supplied("module", RECIPE, Cache(tmp_path / "other")) is not None
+    assert entry_from_bundle("module", RECIPE, Cache(tmp_path / "other")) is not None
 
 
 def _place(bundle: Path) -> int:
@@ -357,7 +357,9 @@ def test_build_takes_a_bundle_before_anything_is_built(
 ) -> None:
     monkeypatch.setattr(build_command, "Cache", lambda: cache)
     monkeypatch.setattr(
-        build_command, "build_all", lambda _kernel, _progress: {"module": str(supplied("module", RECIPE, cache))}
+        build_command,
+        "build_all",
+        lambda _kernel, _progress: {"module": str(entry_from_bundle("module", RECIPE, cache))},
     )
     parser = argparse.ArgumentParser()
     build_command.arguments(parser)

@@ -22,7 +22,7 @@ from howdah.build.bundle_file import MANIFEST, SIGNATURE, read_bundle
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import COPYRIGHTS, GuestTree, keep_copyrights, tree_key
 from howdah.build.inventory import components_of, inventory, sources_of
-from howdah.build.supply import supplied, take
+from howdah.build.supply import entry_from_bundle, take
 from howdah.build.tools import Tools, tools_recipe
 from howdah.build.uml_kernel import kernel_recipe
 from howdah.command import bundle as bundle_command
@@ -108,9 +108,9 @@ def test_another_machine_finds_all_of_it_by_its_recipes(tmp_path: Path) -> None:
     make_bundle(tmp_path / "a", [KERNEL], [], _silent, level=1)
     there = Cache(tmp_path / "there")
     take(read_bundle(tmp_path / "a"), there)
-    kernel = supplied("kernel", str(kernel_recipe(KERNEL)), there)
-    tree = supplied("tree", tree_key(), there)
-    tools = supplied("tool", tools_recipe(), there)
+    kernel = entry_from_bundle("kernel", str(kernel_recipe(KERNEL)), there)
+    tree = entry_from_bundle("tree", tree_key(), there)
+    tools = entry_from_bundle("tool", tools_recipe(), there)
     own = Tools(tmp_path, tmp_path / "launch", tmp_path / "shim.so", "the tools")
     agent = build_agent("netlink", GuestTree(tmp_path, "of another cache", "sha", {}, {}), own, there)
     assert kernel is not None
@@ -121,7 +121,7 @@ def test_another_machine_finds_all_of_it_by_its_recipes(tmp_path: Path) -> None:
     assert (kernel / "build/net/ipv4/tcp_vegas.ko").is_file()
     assert not (kernel / "source").exists(), "what modules are built against is a piece of its own"
     assert (tree / "root/usr/bin/python3").read_text() == "python"
-    assert supplied("tree", tree_key(("flent", "iperf")), there) is None
+    assert entry_from_bundle("tree", tree_key(("flent", "iperf")), there) is None
     (headers,) = there.entries("headers")
     assert (headers / "source/include/linux/tcp.h").is_file()
     assert (headers / "build/scripts/fixdep").is_file()

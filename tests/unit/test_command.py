@@ -201,7 +201,10 @@ def test_each_event_arrives_while_the_batch_goes_on_and_stays_when_it_is_interru
         seen.append([event["event"] for event in output.events()])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_command, "prepare", lambda *_: SimpleNamespace(engines=["uml"], parallel=False))
+    def prepare(experiment: Any, *_: object) -> SimpleNamespace:
+        return SimpleNamespace(experiment=experiment, cells=[], engines=["uml"], parallel=False)
+
+    monkeypatch.setattr(run_command, "prepare", prepare)
     monkeypatch.setattr(run_command, "executor_at", _nowhere)
     monkeypatch.setattr(run_command, "make", make)
     monkeypatch.setattr(sys, "stdout", output)

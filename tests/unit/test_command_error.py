@@ -18,7 +18,7 @@ from howdah.build.cache import Cache
 from howdah.command import listing
 from howdah.command import main as command
 from howdah.command.main import main
-from howdah.errors import HowdahError, explain, place_of
+from howdah.errors import HowdahError, explain, file_of_error
 from howdah.place import PROFILES
 from tests.json_shape import check_shape
 
@@ -100,9 +100,9 @@ def test_a_user_without_a_home_is_told_what_to_set() -> None:
 
 def test_where_a_copy_finds_no_room_is_its_target() -> None:
     for number, where in ((errno.ENOSPC, "target"), (errno.EACCES, "source")):
-        assert place_of(OSError(number, "", "source", None, "target")) == where
-    assert place_of(OSError(errno.ENOSPC, "", "source")) == "source"
-    assert place_of(OSError(errno.ENOSPC, "")) is None
+        assert file_of_error(OSError(number, "", "source", None, "target")) == where
+    assert file_of_error(OSError(errno.ENOSPC, "", "source")) == "source"
+    assert file_of_error(OSError(errno.ENOSPC, "")) is None
 
 
 @pytest.mark.parametrize(

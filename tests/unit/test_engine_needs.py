@@ -96,8 +96,8 @@ def _given(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
     """Bundles have these kinds of pieces, and this machine no program at all."""
     monkeypatch.setattr(shutil, "which", lambda _name, *_rest: None)
     given = SimpleNamespace(image_sha256="", source_dir=Path("none"))
-    monkeypatch.setattr(needs, "given_kernel", lambda *_: given if "kernel" in kinds else None)
-    monkeypatch.setattr(needs, "offered", lambda kind, _recipe, _cache: kind in kinds)
+    monkeypatch.setattr(needs, "bundled_kernel", lambda *_: given if "kernel" in kinds else None)
+    monkeypatch.setattr(needs, "is_in_bundle", lambda kind, _recipe, _cache: kind in kinds)
     monkeypatch.setattr(needs, "_kernel_built", lambda *_: False)
 
 

@@ -197,9 +197,9 @@ def test_a_path_without_a_round_trip_has_no_bdp_and_a_page(tmp_path: Path) -> No
 def test_what_a_name_does_to_a_terminal(tmp_path: Path) -> None:
     flow = explained(Drawn(total_bytes=60_000), tmp_path)
     flow.name = "\x1b[31mred"
-    from howdah.foreign import visible
+    from howdah.foreign import escape_controls
 
-    assert "\x1b" not in visible(text([flow], [], 0, []))
+    assert "\x1b" not in escape_controls(text([flow], [], 0, []))
 
 
 @pytest.mark.parametrize("lost", [(300,), (300, 301)])

@@ -29,7 +29,15 @@ from howdah.command.names import algorithms_of
 from howdah.engine.ending import Ending, check_agent
 from howdah.engine.life import Life
 from howdah.errors import HowdahError, RecordError, RunFailedError
-from howdah.foreign import LEAST_CONTENT_BYTES, files_below, is_plain, open_foreign, read_foreign, too_dense, visible
+from howdah.foreign import (
+    LEAST_CONTENT_BYTES,
+    escape_controls,
+    files_below,
+    is_plain_name,
+    is_too_dense,
+    open_foreign,
+    read_foreign,
+)
 from howdah.pack.pack import pack
 from howdah.publish import phase
 from howdah.publish.phase import Queues
@@ -98,7 +106,7 @@ def test_links_are_not_walked_through(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a", "__init__.py", "cubic-r0-53e27c84", "a b", "größe", "a.b.c"])
 def test_plain_names(name: str) -> None:
-    assert is_plain(name)
+    assert is_plain_name(name)
 
 
 @pytest.mark.parametrize(
@@ -123,12 +131,12 @@ def test_plain_names(name: str) -> None:
     ],
 )
 def test_names_that_are_not(name: str) -> None:
-    assert not is_plain(name)
+    assert not is_plain_name(name)
 
 
 def test_what_acts_on_a_terminal_is_shown() -> None:
-    assert visible("a\x1b[2J\r\x9b1A\u202eb\udc9bc\td\n") == "a\\x1b[2J\\x0d\\x9b1A\\u202eb\\x9bc\td\n"
-    assert visible("✓ größe 1\u2009%") == "✓ größe 1\u2009%"
+    assert escape_controls("a\x1b[2J\r\x9b1A\u202eb\udc9bc\td\n") == "a\\x1b[2J\\x0d\\x9b1A\\u202eb\\x9bc\td\n"
+    assert escape_controls("✓ größe 1\u2009%") == "✓ größe 1\u2009%"
 
 
 def test_a_pack_that_would_write_a_verdict_shows_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +161,7 @@ def test_no_command_writes_by_itself() -> None:
     for file in Path(howdah.command.__path__[0]).glob("*.py"):
         text = file.read_text(encoding="utf-8")
         assert file.name == "answer.py" or "sys.stdout.write(" not in text, file
-        assert not re.search(r"console\.print\((?!visible|Text|\(\"\\n\")", text), file
+        assert not re.search(r"console\.print\((?!escape_controls|Text|\(\"\\n\")", text), file
 
 
 @pytest.fixture
@@ -231,8 +239,8 @@ def test_a_table_of_more_rows_than_its_bytes_can_hold_is_not_read(tmp_path: Path
 
 
 def test_json_of_little_text_and_many_values_is_not_read(tmp_path: Path) -> None:
-    assert not too_dense(b"[" + b"[]," * 1000 + b"0]")
-    assert not too_dense(
+    assert not is_too_dense(b"[" + b"[]," * 1000 + b"0]")
+    assert not is_too_dense(
         json.dumps({f"recorded/file-{n}": {"bytes": n, "sha256": "0" * 64} for n in range(200_000)}).encode()
     )
     with pytest.raises(RecordError, match="more values than its size"):

@@ -230,7 +230,7 @@ def target(sender: str, **variation: int) -> CalibrationTarget:
     ],
 )
 def test_what_may_be_in_the_shortest_rtt(of: Plan, receiver: str, low: int, high: float, shortest: int) -> None:
-    assert RECEIVERS["stretch-ack"].most_segments_an_ack == 8
+    assert RECEIVERS["stretch-ack"].segments_per_ack == 8
     within = f"expected {shortest} to {40_000 + high:.0f} us"
     for least, ok in ((40_000 - low, True), (40_000 - low - 0.5, False)):
         check = judged(of, trace(least, receiver))

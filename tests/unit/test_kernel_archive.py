@@ -14,7 +14,7 @@ from howdah.build import archive, kernel_package
 from howdah.build import source_package as package
 from howdah.build.archive import Archive, Offer, best_offers, read_suites, release_order, source_lines
 from howdah.build.cache import Cache
-from howdah.build.kernel_package import best, newest, offers, provide_image
+from howdah.build.kernel_package import best_offer, newest, offers, provide_image
 from howdah.build.kernel_source import find_source, provide_source
 from howdah.build.source_package import UnsupportedKernelError
 from howdah.build.stock_kernel import modules_by_name, with_needed
@@ -206,7 +206,7 @@ def _taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usable: set[str], *,
         raise _AskedError(chosen.package)
 
     monkeypatch.setattr(Archive, "stamp", lambda _self: "today")
-    monkeypatch.setattr(kernel_package, "_asked", asked)
+    monkeypatch.setattr(kernel_package, "_query", asked)
     monkeypatch.setattr(kernel_package, "_usable_suites", lambda: usable)
     monkeypatch.setattr(kernel_package, "_parts", parts)
     (tmp_path / "apt").mkdir()
@@ -301,9 +301,9 @@ def test_an_index_without_the_package_is_brought_up_to_date(
 
     monkeypatch.setattr(Archive, "update", update)
     cache = Cache(tmp_path / "cache")
-    assert best(made, "linux-image", "6.12", cache, all_suites=False).package == "linux-image-6.12.10+deb12-amd64"
+    assert best_offer(made, "linux-image", "6.12", cache, all_suites=False).package == "linux-image-6.12.10+deb12-amd64"
     with pytest.raises(HowdahError, match=r"no suite offers linux-image of 5\.10") as caught:
-        best(made, "linux-image", "5.10", cache, all_suites=False)
+        best_offer(made, "linux-image", "5.10", cache, all_suites=False)
     assert "Could not resolve" in str(caught.value), "what apt said"
 
 

@@ -12,7 +12,7 @@ from howdah.build import kernel_make
 from howdah.build import uml_kernel as kernel_module
 from howdah.build.cache import Cache, Progress
 from howdah.build.kernel_build import KernelBuild, failure, is_kept_output, is_kept_source
-from howdah.build.kernel_make import read_wanted, taken
+from howdah.build.kernel_make import enabled_options, read_wanted
 from howdah.build.kernel_source import KernelSource
 from howdah.build.supervise import CommandFailedError
 from howdah.build.tools import Tools
@@ -200,4 +200,4 @@ def test_a_wrong_line_is_named_with_its_number(tmp_path: Path, line: str, expect
 def test_taken_counts_built_in_and_modules_only(tmp_path: Path) -> None:
     configuration = tmp_path / ".config"
     configuration.write_text('CONFIG_A=y\nCONFIG_B=m\n# CONFIG_C is not set\nCONFIG_D="y"\nCONFIG_HZ=100\n')
-    assert taken(configuration) == {"A", "B"}
+    assert enabled_options(configuration) == {"A", "B"}

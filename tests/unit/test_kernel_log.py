@@ -13,7 +13,7 @@ from howdah.agent import keptlog
 from howdah.agent.keptlog import KeptLog
 from howdah.agent.kernellog import KernelLog
 from howdah.codec import encoded
-from howdah.engine.crash import crash, ill
+from howdah.engine.crash import crash, kernel_alarm
 from howdah.ingest.run import ingest_kernel_log
 from howdah.ingest.source import Context, IngestReport
 from howdah.judge.engine import kernel_log_checks
@@ -136,9 +136,9 @@ def test_a_console_without_a_panic_tells_none(tmp_path: Path) -> None:
     assert crash(file, ()) is None
     file.write_text("[ 1.0] reboot: Power down\n")
     assert crash(file, ()) is None
-    assert ill(file, ()) is None
+    assert kernel_alarm(file, ()) is None
     file.write_text("[ 1.0] BUG: scheduling while atomic: swapper/0\n" + "[ 1.0] bad: scheduling!\n" * 100_000)
-    said = str(ill(file, ("m",)))
+    said = str(kernel_alarm(file, ("m",)))
     assert "slept where TCP cannot wait (BUG: scheduling while atomic: swapper/0)" in said
     assert said.endswith("; the profile's module m was in use")
 

@@ -23,7 +23,7 @@ from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
 from howdah.publish.serve import experiments
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, write_json, write_whole
-from howdah.scratch import held, remove_left, scratch, sweep_left
+from howdah.scratch import held, remove_if_abandoned, scratch, sweep_scratch
 from howdah.work.experiment import ExperimentDirectory, PlannedRun, begin_run, find
 from tests.unit.recorded_run import recorded_plan
 
@@ -249,7 +249,7 @@ def test_what_is_removed_before_it_is_locked_is_not_used(tmp_path: Path, monkeyp
 
     def removed_meanwhile(file: int, how: int) -> None:
         monkeypatch.setattr(fcntl, "flock", lock)
-        assert remove_left(place, "1")
+        assert remove_if_abandoned(place, "1")
         lock(file, how)
 
     place.mkdir()
@@ -286,7 +286,7 @@ def test_a_scratch_directory_goes_when_nobody_uses_it(
     descriptor = os.open(locked, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        assert sweep_left() == [left]
+        assert sweep_scratch() == [left]
     finally:
         os.close(descriptor)
     assert others.exists(), "no name that howdah gives"
@@ -296,7 +296,7 @@ def test_a_scratch_directory_goes_when_nobody_uses_it(
         assert place.is_dir()
         assert not locked.exists(), "a new one removes what was left"
         assert not used.exists()
-        assert sweep_left() == []
+        assert sweep_scratch() == []
     assert {path.name for path in tmp_path.iterdir()} == {others.name, link.name}
 
 

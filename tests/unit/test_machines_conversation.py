@@ -19,8 +19,8 @@ import pytest
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.session import AgentSession, SessionQuestion, SessionWord
-from howdah.engine.machines.clock import Ours
-from howdah.engine.machines.conversation import AgentConversation, hear_all
+from howdah.engine.machines.clock import LocalClock
+from howdah.engine.machines.conversation import AgentConversation, await_messages
 from howdah.errors import RunFailedError
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -72,18 +72,18 @@ def test_a_whole_conversation(start: Start) -> None:
         )
         for name in ("a", "b")
     ]
-    hear_all(conversations, "hello", 30, nothing)
-    assert hear_all(conversations, "ready", 30, nothing).keys() == {"a", "b"}
+    await_messages(conversations, "hello", 30, nothing)
+    assert await_messages(conversations, "ready", 30, nothing).keys() == {"a", "b"}
     for conversation in conversations:
-        found = conversation.offset(10, Ours())
+        found = conversation.offset(10, LocalClock())
         assert abs(found.offset_ns) <= found.uncertainty_ns, "it is the same clock"
         conversation.ask(SessionQuestion("start", epoch_monotonic_ns=7))
     told: list[tuple[str, Any]] = []
-    heard = hear_all(conversations, "done", 30, lambda name, message: told.append((name, message.time_us)))
+    heard = await_messages(conversations, "done", 30, lambda name, message: told.append((name, message.time_us)))
     assert sorted(told) == [("a", 7), ("b", 7)]
     assert all(message.ok for message in heard.values())
     for conversation in conversations:
-        conversation.offset(3, Ours())
+        conversation.offset(3, LocalClock())
         conversation.ask(SessionQuestion("end"))
         conversation.end()
 
@@ -92,29 +92,29 @@ def test_an_agent_that_fails_is_named_with_what_it_did(start: Start) -> None:
     good = start("session.say(SessionWord('hello')); session.wait('end')", "good")
     bad = start("session.say(SessionWord('done', error=AgentFailure('operation 3', 'no')))", "bad")
     with pytest.raises(RunFailedError, match='bad: the agent stopped during "operation 3": no'):
-        hear_all([good, bad], "ready", 30, nothing)
+        await_messages([good, bad], "ready", 30, nothing)
 
 
 def test_an_agent_that_dies_is_told_with_its_last_lines(start: Start) -> None:
     with pytest.raises(RunFailedError, match="ended with status 3 and without its final message") as caught:
-        hear_all([start("sys.stderr.write('out of luck\\n'); sys.exit(3)")], "ready", 30, nothing)
+        await_messages([start("sys.stderr.write('out of luck\\n'); sys.exit(3)")], "ready", 30, nothing)
     assert "out of luck" in str(caught.value)
 
 
 def test_an_agent_that_stays_silent_is_given_up(start: Start) -> None:
     with pytest.raises(RunFailedError, match="not ready within 1 s: m"):
-        hear_all([start("session.wait('end')")], "ready", 1, nothing)
+        await_messages([start("session.wait('end')")], "ready", 1, nothing)
 
 
 def test_what_is_no_word_of_an_agent_is_shown(start: Start) -> None:
     import_it = "import os; os.write(session._says, b'bash: no such thing\\n'); session.wait('end')"
     with pytest.raises(RunFailedError, match="said 'bash: no such thing'"):
-        hear_all([start(import_it)], "ready", 30, nothing)
+        await_messages([start(import_it)], "ready", 30, nothing)
 
 
 def test_print_does_not_reach_the_engine(start: Start) -> None:
     conversation = start("print('*** Mininet says'); session.say(SessionWord('ready')); session.wait('end')")
-    assert hear_all([conversation], "ready", 30, nothing)
+    assert await_messages([conversation], "ready", 30, nothing)
 
 
 def _session() -> tuple[AgentSession, int, int]:

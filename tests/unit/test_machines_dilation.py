@@ -16,7 +16,7 @@ import pytest
 
 from howdah.build.cache import Cache
 from howdah.codec import encoded
-from howdah.engine.machines.clock import ClockSample, Ours, correction, described, estimate
+from howdah.engine.machines.clock import ClockSample, LocalClock, correction, described, estimate
 from howdah.errors import HowdahError, ProfileError, RunFailedError
 from howdah.machines.machine_set import load_machine_set
 from howdah.machines.qemu import chosen_dilation, dilating
@@ -184,9 +184,9 @@ def test_a_wrong_factor_is_refused_with_its_line(tmp_path: Path, written: str) -
 
 def test_the_engine_counts_by_the_machines_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic_ns", lambda: 1_000_000_007)
-    assert Ours(4).now_ns() == 250_000_001
-    assert Ours(4).real_s(10.0) == 40.0
-    assert Ours().now_ns() == 1_000_000_007
+    assert LocalClock(4).now_ns() == 250_000_001
+    assert LocalClock(4).real_s(10.0) == 40.0
+    assert LocalClock().now_ns() == 1_000_000_007
 
 
 MS = 1_000_000

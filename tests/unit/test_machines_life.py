@@ -22,11 +22,19 @@ from howdah.machines import life
 from howdah.machines.image import MachineImage
 from howdah.machines.inventory import MachineSetDirectory, directory_of, write_inventory
 from howdah.machines.kernel import MachineKernel
-from howdah.machines.life import Starting, bring_up, clear, take_down
+from howdah.machines.life import StartOptions, bring_up, clear, take_down
 from howdah.machines.machine_set import MachineSet, load_machine_set
 from howdah.machines.qemu import WHY_EMULATED
-from howdah.machines.ssh import UnreachableError, Way
-from howdah.machines.state import MachineSetState, MachineState, Remembered, locked, read_state, remember, start_ticks
+from howdah.machines.ssh import SshRoute, UnreachableError
+from howdah.machines.state import (
+    MachineSetState,
+    MachineState,
+    StartedProcess,
+    identify,
+    locked,
+    read_state,
+    start_ticks,
+)
 
 MACHINES = """\
 name: attic
@@ -94,7 +102,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     image = MachineImage(disk, first, tmp_path / "vmlinux", kernel, "sources", ["ss_pair"], left_out)
     monkeypatch.setattr(life, "provide_machine_kernel", lambda *_: kernel)
     monkeypatch.setattr(life, "provide_machine_image", lambda *_: image)
-    monkeypatch.setattr(life, "tried", lambda *_: "there is no /dev/kvm")
+    monkeypatch.setattr(life, "cached_why_no_kvm", lambda *_: "there is no /dev/kvm")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     return found
 
@@ -119,13 +127,13 @@ def machine_set(tmp_path: Path) -> Iterator[tuple[MachineSet, MachineSetDirector
         yield found
 
 
-def how(tmp_path: Path, limit_s: float = 30.0) -> Starting:
-    return Starting(Cache(tmp_path / "cache"), lambda *_: None, bound=False, boot_limit_s=limit_s)
+def how(tmp_path: Path, limit_s: float = 30.0) -> StartOptions:
+    return StartOptions(Cache(tmp_path / "cache"), lambda *_: None, bound=False, boot_limit_s=limit_s)
 
 
-def _sleeper() -> tuple[subprocess.Popen[bytes], Remembered]:
+def _sleeper() -> tuple[subprocess.Popen[bytes], StartedProcess]:
     process = subprocess.Popen(["sleep", "600.25"])
-    found = remember(process.pid, "600.25")
+    found = identify(process.pid, "600.25")
     assert found is not None
     end = time.monotonic() + 10
     while not found.is_alive():  # exec has closed the pipe by which Popen knows of it before it shows its arguments
@@ -170,7 +178,7 @@ def test_a_machine_starts_after_those_that_listen_for_it(programs: Path, tmp_pat
     started: list[str] = []
     progress = lambda what, *_: started.append(what.removeprefix("start ")) if "start " in what else None  # noqa: E731
     with machine_set_of(tmp_path, text) as (found, directory, file):
-        bring_up(found, directory, file, Starting(Cache(tmp_path / "cache"), progress, bound=False))
+        bring_up(found, directory, file, StartOptions(Cache(tmp_path / "cache"), progress, bound=False))
         assert started == ["c", "a", "b"]
 
 
@@ -235,7 +243,7 @@ def test_a_machine_set_whose_clock_is_ours_is_left_alone(
     assert {machine.dilation for machine in bring_up(real, directory, file, how(tmp_path)).machines.values()} == {1}
     assert "LD_PRELOAD" not in (directory.path / "machines/a/qemu.command").read_text()
     take_down(directory, lambda *_: None, stop_s=0.1)
-    monkeypatch.setattr(life, "tried", lambda *_: None)
+    monkeypatch.setattr(life, "cached_why_no_kvm", lambda *_: None)
     slow = found.model_copy(update={"virtual": found.virtual.model_copy(update={"dilation": 20})})
     for machine in bring_up(slow, directory, file, how(tmp_path / "other")).machines.values():
         assert (machine.dilation, machine.accelerator) == (20, "tcg"), "KVM's clock cannot be dilated"
@@ -267,8 +275,8 @@ def test_a_number_that_another_process_has_got_is_left_alone(
     other, remembered = _sleeper()
     try:
         for wrong in (
-            Remembered(other.pid, remembered.start_ticks - 1, remembered.mark),
-            Remembered(other.pid, remembered.start_ticks, "howdah-attic-a"),
+            StartedProcess(other.pid, remembered.start_ticks - 1, remembered.mark),
+            StartedProcess(other.pid, remembered.start_ticks, "howdah-attic-a"),
         ):
             MachineSetState({"a": MachineState(wrong, 1, "tcg", None, "debian-6.12", None, "", {})}).write(
                 directory.state
@@ -348,7 +356,7 @@ def test_a_machine_that_refuses_is_told_at_once(
 def test_a_machine_that_is_not_there_yet_is_waited_for(programs: Path, tmp_path: Path) -> None:
     (programs / "refused").write_text("ssh: connect to host 127.0.0.1 port 1: Connection refused\n")
     with pytest.raises(UnreachableError, match="SSH cannot connect") as caught:
-        Way("a", "127.0.0.1", 1, "root", tmp_path, accept_new=False).run(["true"], timeout_s=10)
+        SshRoute("a", "127.0.0.1", 1, "root", tmp_path, accept_new=False).run(["true"], timeout_s=10)
     assert not caught.value.final
 
 
@@ -385,7 +393,7 @@ def test_machines_of_a_run_end_with_it(
     child = os.fork()
     if child == 0:
         try:
-            bring_up(found, directory, file, Starting(Cache(tmp_path / "cache"), lambda *_: None, bound=True))
+            bring_up(found, directory, file, StartOptions(Cache(tmp_path / "cache"), lambda *_: None, bound=True))
             time.sleep(600)
         finally:
             os._exit(1)

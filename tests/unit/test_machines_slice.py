@@ -14,7 +14,7 @@ import pytest
 
 from howdah.agent.wiring.netlink import NetlinkWiring
 from howdah.engine.machines import slice as machines_slice
-from howdah.engine.machines.placement import Placement, place, runs_kernel
+from howdah.engine.machines.placement import Placement, place_hosts, runs_kernel
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from tests.steps import operation
@@ -65,7 +65,7 @@ def of_op(part: Mapping[str, Any], op: str) -> list[dict[str, Any]]:
 
 
 def test_hosts_go_to_the_machines_of_their_role(tmp_path: Path) -> None:
-    placement = place(make(tmp_path, TWO_FLOWS), three())
+    placement = place_hosts(make(tmp_path, TWO_FLOWS), three())
     assert placement.machines == {
         "s1": "src", "s2": "src", "left": "middle", "right": "middle", "r1": "to", "r2": "to",
     }  # fmt: skip
@@ -77,7 +77,7 @@ def test_hosts_take_turns_among_several_machines(tmp_path: Path) -> None:
         ("a", "src", "middle"), ("b", "second", "middle"), ("c", "middle", "to"),
         src="sender", second="sender", middle="emulator", to="receiver",
     )  # fmt: skip
-    placement = place(make(tmp_path, TWO_FLOWS), machines)
+    placement = place_hosts(make(tmp_path, TWO_FLOWS), machines)
     assert (placement.machines["s1"], placement.machines["s2"]) == ("src", "second")
     assert placement.attachments[("s2", "s2-eth0")].tag is None, "each has a wire of its own"
     tags = {placement.attachments[(host, f"{host}-eth0")].tag for host in ("r1", "r2")}
@@ -86,7 +86,7 @@ def test_hosts_take_turns_among_several_machines(tmp_path: Path) -> None:
 
 def test_both_ends_of_a_link_have_its_wire_and_its_tag(tmp_path: Path) -> None:
     plan, machines = make(tmp_path, TWO_FLOWS), three()
-    placement = place(plan, machines)
+    placement = place_hosts(plan, machines)
     for item in plan.operations:
         if item.op == "link" and item.arguments()["a_node"] != item.arguments()["b_node"]:
             ends = [(item.arguments()[f"{end}_node"], item.arguments()[f"{end}_interface"]) for end in "ab"]
@@ -101,14 +101,14 @@ def test_a_missing_wire_is_named(tmp_path: Path) -> None:
     machines = three()
     del machines["to"].interfaces["w2"]
     with pytest.raises(HowdahError, match="no wire joins middle and to, and 1 of the plan's links"):
-        place(make(tmp_path), machines)
+        place_hosts(make(tmp_path), machines)
 
 
 def test_a_missing_machine_is_named(tmp_path: Path) -> None:
     machines = three()
     del machines["middle"]
     with pytest.raises(HowdahError, match="the machine set has no emulator"):
-        place(make(tmp_path), machines)
+        place_hosts(make(tmp_path), machines)
 
 
 def test_a_receiver_is_chosen_by_its_kernel(tmp_path: Path) -> None:
@@ -120,12 +120,12 @@ def test_a_receiver_is_chosen_by_its_kernel(tmp_path: Path) -> None:
     for asked, name in (("debian-6.1", "old"), ("debian-6.12", "new"), ("6.12.1-amd64", "new")):
         plan = make(tmp_path, f"machines: {{receiver: {{kernel: {asked}}}}}\n")
         assert plan.machine_kernels == {"receiver": asked}
-        assert place(plan, machines).machines["r1"] == name
+        assert place_hosts(plan, machines).machines["r1"] == name
     plan = make(tmp_path, "machines: {receiver: {kernel: debian-5.10}}\n")
     with pytest.raises(
         HowdahError, match=r"no receiver of the machine set runs debian-5.10: old runs 6.1.0-56-amd64, new"
     ):
-        place(plan, machines)
+        place_hosts(plan, machines)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_release_is_a_kernels_whole_numbers(release: str, asked: str, is_it: b
 
 def test_each_host_of_the_plan_is_made_once_and_its_settings_are_beside_it(tmp_path: Path) -> None:
     plan = make(tmp_path, TWO_FLOWS)
-    parts = cut(plan, place(plan, three()))
+    parts = cut(plan, place_hosts(plan, three()))
     made = [node["name"] for part in parts.values() for node in of_op(part, "node")]
     assert sorted(made) == ["left", "r1", "r2", "right", "s1", "s2"]
     for op in ("address", "route", "neighbour", "mtu", "offload", "up"):
@@ -160,7 +160,7 @@ def test_each_host_of_the_plan_is_made_once_and_its_settings_are_beside_it(tmp_p
 
 def test_links_between_machines_are_adopted_with_the_plans_addresses(tmp_path: Path) -> None:
     plan = make(tmp_path)
-    parts = cut(plan, place(plan, three()))
+    parts = cut(plan, place_hosts(plan, three()))
     (own,) = of_op(parts["src"], "adopt")
     link = next(
         item.arguments() for item in plan.operations if item.op == "link" and item.arguments()["a_node"] == "s1"
@@ -173,7 +173,7 @@ def test_links_between_machines_are_adopted_with_the_plans_addresses(tmp_path: P
 
 def test_netem_is_on_the_emulator_and_every_nic_has_a_queue(tmp_path: Path) -> None:
     plan = make(tmp_path)
-    parts = cut(plan, place(plan, three()))
+    parts = cut(plan, place_hosts(plan, three()))
     kinds = {name: [item["kind"] for item in of_op(part, "qdisc")] for name, part in parts.items()}
     assert kinds["middle"].count("netem") == 2
     assert "netem" not in kinds["src"] + kinds["to"]
@@ -185,7 +185,7 @@ def test_netem_is_on_the_emulator_and_every_nic_has_a_queue(tmp_path: Path) -> N
 
 def test_what_is_recorded_and_when_is_divided_too(tmp_path: Path) -> None:
     plan = make(tmp_path, TWO_FLOWS)
-    parts = cut(plan, place(plan, three()))
+    parts = cut(plan, place_hosts(plan, three()))
     assert [parts[name]["collect"]["tcp_probe"] for name in ("src", "middle", "to")] == [True, False, False]
     intervals_us = [parts[name]["collect"]["intervals_us"] for name in ("src", "middle", "to")]
     assert [each.get("qdisc") for each in intervals_us] == [None, 100_000, None]
@@ -197,7 +197,7 @@ def test_what_is_recorded_and_when_is_divided_too(tmp_path: Path) -> None:
 
 def test_the_emulator_knows_where_to_measure(tmp_path: Path) -> None:
     plan = make(tmp_path)
-    part = cut(plan, place(plan, three()))["middle"]["slice"]
+    part = cut(plan, place_hosts(plan, three()))["middle"]["slice"]
     assert part["wiring"] == "mininet"
     assert part["bottleneck"] == {
         "burst_frames": 10,

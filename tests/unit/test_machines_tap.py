@@ -19,7 +19,7 @@ from howdah.machines.inventory import MachineSetDirectory
 from howdah.machines.life import bring_up, take_down
 from howdah.machines.machine_set import MachineSet
 from howdah.machines.state import read_state
-from howdah.machines.tap import TapNetwork, lost, remove, require
+from howdah.machines.tap import TapNetwork, lost_frames, remove, require
 from tests.unit.test_machines_life import how, machine_set_of, programs
 
 ONE, OTHER = bytes.fromhex("525400000001"), bytes.fromhex("525400000002")
@@ -80,11 +80,11 @@ def test_a_wire_says_nothing_itself(ends: dict[str, int]) -> None:
 
 
 def test_what_a_machine_does_not_take_is_counted(network: TapNetwork, ends: dict[str, int]) -> None:
-    assert lost(network.namespace) == {"left to a": 0, "left to b": 0, "right to b": 0}
+    assert lost_frames(network.namespace) == {"left to a": 0, "left to b": 0, "right to b": 0}
     sent = tap._QUEUE_PACKETS + 500
     for number in range(sent):
         os.write(ends["left-a"], _frame(60, mark=number))
-    missing = lost(network.namespace)
+    missing = lost_frames(network.namespace)
     assert 0 < missing["left to b"] <= 500
     assert missing["left to a"] == missing["right to b"] == 0
     taken = 0
@@ -113,7 +113,7 @@ def test_the_taps_go_with_who_holds_them_and_the_rest_when_it_is_removed(network
 def test_wires_that_a_killed_howdah_left_are_made_anew(network: TapNetwork) -> None:
     again = TapNetwork(network.machine_set, network.directory)
     again.make(["left"])  # would be refused by names that are taken
-    assert lost(again.namespace) == {}
+    assert lost_frames(again.namespace) == {}
 
 
 def test_two_machine_sets_of_one_name_have_wires_of_their_own(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def machine_set(tmp_path: Path) -> Iterator[tuple[MachineSet, MachineSetDirector
 
 
 def _taps(namespace: str) -> set[str]:
-    return set(tap.lost(namespace))
+    return set(tap.lost_frames(namespace))
 
 
 def _inherited(pid: int) -> int:

@@ -15,7 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from howdah.build.cache import Cache
-from howdah.engine.machines.priority import preferred
+from howdah.engine.machines.priority import with_priority
 from howdah.errors import HowdahError, ProfileError
 from howdah.machines.inventory import directory_of, inventory_of
 from howdah.machines.kernel import provide_machine_kernel
@@ -23,7 +23,7 @@ from howdah.machines.life import hub_of, macs_of, plugs_of
 from howdah.machines.machine_set import load_machine_set
 from howdah.machines.personal import MANAGE_ADDRESS, personal_files, write_initrd, write_seed
 from howdah.machines.qemu import MANAGE_MAC, Hub, Plug, VirtualMachine, check_image, command_line
-from howdah.machines.state import MachineSetState, MachineState, Remembered
+from howdah.machines.state import MachineSetState, MachineState, StartedProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "playbooks" / "machines" / "virtual.yaml"
@@ -205,7 +205,7 @@ def test_what_is_a_machines_own_is_laid_over_its_disk(tmp_path: Path) -> None:
 
 def test_the_inventory_leads_to_the_ports_of_machines_that_run(tmp_path: Path) -> None:
     machine_set = load_machine_set(_file(tmp_path, GOOD))
-    process = Remembered(1, 1, "mark")
+    process = StartedProcess(1, 1, "mark")
     machine = MachineState(process, 2201, "tcg", None, "debian-6.1", "6.1.0-1-amd64", "a package", {})
     state = MachineSetState(dict.fromkeys(machine_set.hosts, machine))
     found = inventory_of(machine_set, directory_of(machine_set, tmp_path), tmp_path / "machines.yaml", state)["all"][
@@ -221,7 +221,7 @@ def test_the_inventory_leads_to_the_ports_of_machines_that_run(tmp_path: Path) -
 def test_a_machine_of_ones_own_image_keeps_its_kernel_and_gets_no_packages(tmp_path: Path) -> None:
     (tmp_path / "disk.qcow2").write_bytes(b"")
     machine_set = load_machine_set(_file(tmp_path, GOOD.replace("{role: sender}", "{role: sender, image: disk.qcow2}")))
-    process = Remembered(1, 1, "mark")
+    process = StartedProcess(1, 1, "mark")
     machine = MachineState(process, 2201, "tcg", None, "its own", None, "disk.qcow2", {})
     state = MachineSetState(dict.fromkeys(machine_set.hosts, machine))
     found = inventory_of(machine_set, directory_of(machine_set, tmp_path), tmp_path / "machines.yaml", state)["all"][
@@ -334,7 +334,7 @@ def test_it_is_given_back(process: int) -> None:
     said: list[str] = []
     for role in ("sender", "emulator"):
         machine: Any = Stub("m", role, State(Process(process)))
-        with preferred([machine], said.append):
+        with with_priority([machine], said.append):
             assert os.sched_getscheduler(process) == os.SCHED_FIFO
         assert os.sched_getscheduler(process) == os.SCHED_OTHER
     assert said == []
@@ -344,5 +344,5 @@ def test_real_machines_are_left_alone_and_one_that_ended_is_told() -> None:
     said: list[str] = []
     real: Any = Stub("real", "sender", None)
     ended: Any = Stub("gone", "sender", State(Process(2**22 + 5)))
-    with preferred([real, ended], said.append):
+    with with_priority([real, ended], said.append):
         assert len(said) == 1 and said[0].startswith("gone does not go before other processes")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build.guest_tree import further_packages
+from howdah.build.guest_tree import packages_of_plan
 from howdah.engine.share import stage_programs
 from howdah.errors import ProfileError, RunFailedError
 from howdah.plan.plan import Plan
@@ -79,13 +79,13 @@ def test_a_quic_stack_has_its_packages_and_its_sender_is_captured(tmp_path: Path
     plan = make_one(tmp_path, "traffic: {quic: ngtcp2}\nalgorithm: hystart-plus-plus-cubic\n")
     flow = plan.flows[0]
     assert (flow.quic, flow.is_tcp, flow.kernel_algorithm) == ("ngtcp2", False, "cubic")
-    assert further_packages(plan) == ("ngtcp2-client", "ngtcp2-server", "openssl")
+    assert packages_of_plan(plan) == ("ngtcp2-client", "ngtcp2-server", "openssl")
     assert plan.collect.pcap == ["s1:s1-eth0"]
     assert flow.program is not None
     # Twice what 20 Mbit/s carry in 4 s.
     assert "--max-dyn-length=20000000" in flow.program.server.command
     without = make_one(tmp_path, "")
-    assert further_packages(without) == ()
+    assert packages_of_plan(without) == ()
     assert without.collect.pcap == []
 
 

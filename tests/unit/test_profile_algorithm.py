@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.algorithm import ALGORITHMS, LONGEST_KERNEL_NAME, from_modules, table_with
+from howdah.algorithm import ALGORITHMS, LONGEST_KERNEL_NAME, algorithms_with, from_modules
 from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
@@ -325,7 +325,7 @@ def test_modules_can_be_taken_out_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_known_algorithms_of_a_replaced_module_are_no_longer_built_in() -> None:
-    table = table_with(provided_modules(Path("tcp_cubic.c")))
+    table = algorithms_with(provided_modules(Path("tcp_cubic.c")))
     assert not table["cubic"].builtin
     assert not table["cubic-no-hystart"].builtin
     assert table["bbr"].builtin

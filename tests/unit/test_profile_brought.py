@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.algorithm import Brought
+from howdah.algorithm import ProfileModule
 from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
@@ -33,7 +33,9 @@ def _write(file: Path, *names: str, before: str = "") -> Path:
 
 
 def test_a_module_is_called_by_what_it_registers(tmp_path: Path) -> None:
-    assert provided_modules(_write(tmp_path / "brutal.c", '"brutal"')) == (Brought("brutal", "brutal.c", ("brutal",)),)
+    assert provided_modules(_write(tmp_path / "brutal.c", '"brutal"')) == (
+        ProfileModule("brutal", "brutal.c", ("brutal",)),
+    )
     plan = make_one(tmp_path, "modules: [brutal.c]\nalgorithm: brutal\n")
     assert plan.own_algorithms == {"brutal": "brutal"}
     assert plan.required_modules == ["brutal", "howdah_traffic"]
@@ -67,7 +69,7 @@ def test_a_name_may_be_a_macro_of_the_file_its_header_or_the_profile(tmp_path: P
 
 def test_a_file_that_says_no_name_is_called_by_its_own(tmp_path: Path) -> None:
     (tmp_path / "tcp_my-own.c").write_text("module_my_own();\n")
-    assert provided_modules(tmp_path / "tcp_my-own.c") == (Brought("tcp_my_own", "tcp_my-own.c", None),)
+    assert provided_modules(tmp_path / "tcp_my-own.c") == (ProfileModule("tcp_my_own", "tcp_my-own.c", None),)
     assert make_one(tmp_path, "modules: [tcp_my-own.c]\nalgorithm: my-own\n").own_algorithms == {"my-own": "tcp_my_own"}
 
 

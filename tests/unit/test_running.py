@@ -16,7 +16,7 @@ from howdah.engine.uml.guest import sweep
 from howdah.machines.state import start_ticks
 from howdah.record.directory import remove_abandoned
 from howdah.running import is_running, stat_fields
-from howdah.scratch import sweep_left
+from howdah.scratch import sweep_scratch
 
 
 @pytest.fixture
@@ -50,6 +50,6 @@ def test_what_a_zombie_left_is_swept(zombie: int, tmp_path: Path, monkeypatch: p
     assert remove_abandoned(tmp_path / f".partial-a-{zombie}")
     assert not remove_abandoned(tmp_path / ".partial-a-1")
     assert sweep(tmp_path) == [left_guest]
-    assert sweep_left() == [left]
+    assert sweep_scratch() == [left]
     assert guest.is_dir()
     assert used.is_dir()

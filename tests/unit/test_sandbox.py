@@ -15,7 +15,14 @@ import pytest
 from howdah.build.cache import Cache
 from howdah.build.module_build import oversized
 from howdah.build.stack import StackUnsupportedError, build_stack
-from howdah.build.supervise import CommandFailedError, Sandbox, building_for_a_stranger, mark, run_logged, sandbox_of
+from howdah.build.supervise import (
+    CommandFailedError,
+    Sandbox,
+    building_for_a_stranger,
+    run_logged,
+    sandbox_key,
+    sandbox_of,
+)
 from howdah.build.tools import Tools, build_tools
 from howdah.errors import HowdahError
 from howdah.place import STACKS
@@ -193,13 +200,13 @@ def test_a_link_among_a_strangers_sources_is_not_followed(tmp_path: Path, home: 
 
 def test_what_the_user_brought_is_built_as_ever(tools: Tools, tmp_path: Path) -> None:
     assert sandbox_of(tmp_path / "entry", tools.launch, [tmp_path]) is None
-    assert mark() == []
+    assert sandbox_key() == []
     with building_for_a_stranger(is_stranger=True):
         assert sandbox_of(tmp_path / "entry", tools.launch, [tmp_path]) is not None
-        assert mark() != [], "what failed in a sandbox is not what failed without one"
+        assert sandbox_key() != [], "what failed in a sandbox is not what failed without one"
         with building_for_a_stranger(is_stranger=False):
-            assert mark() == []
-    assert mark() == []
+            assert sandbox_key() == []
+    assert sandbox_key() == []
 
 
 @pytest.mark.usefixtures("of_a_stranger", "tools")

@@ -27,7 +27,7 @@ def test_figures_of_a_report_draw_series_of_one_unit() -> None:
         if figure.parts is not None:  # of positions in a flow's data (howdah/report/sequence.py), which nobody scrapes
             continue
         assert {of_reports[name].unit for name in figure.series} == {figure.unit}, figure.id
-        assert {of_reports[name].is_of_the_run for name in figure.series} == {figure.whole}
+        assert {of_reports[name].is_per_run for name in figure.series} == {figure.whole}
 
 
 def test_panels_take_title_unit_and_query_from_the_table() -> None:

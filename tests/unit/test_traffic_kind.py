@@ -21,7 +21,7 @@ from tests.unit.trace_factory import make_flow
 ROW = """\
     TrafficKind(
         "drip",
-        asked=True,
+        selectable=True,
         versions={"drip": ("echo", "drip 1.0")},
         packages=("drip", "libdrip"),
         sender_connects=True,
@@ -58,7 +58,7 @@ import howdah.agent.traffic
 howdah.agent.traffic.__path__.append(str(here / "drivers"))
 
 from howdah.agent.provenance import tool_versions
-from howdah.build.guest_tree import further_of, further_packages
+from howdah.build.guest_tree import packages_of_plan, packages_of_traffic
 from howdah.engine.vm.first import needs_whole_tree
 from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
@@ -82,8 +82,8 @@ print(json.dumps({
     "ends": [flow.traffic, flow.sink],
     "driver": type(driver).__name__,
     "versions": tool_versions(plan.flows, tc=True)["drip"],
-    "packages": further_packages(plan),
-    "tree": further_of("drip"),
+    "packages": packages_of_plan(plan),
+    "tree": packages_of_traffic("drip"),
     "whole": needs_whole_tree(plan),
     "reference": "`flent`, `drip`" in page(),
     "opener": refusal(TRAFFIC + "flows: [{opener: receiver}]\\n"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from howdah.build.supervise import mark
+from howdah.build.supervise import sandbox_key
 from howdah.engine.share import bring_programs, stage_programs
 from howdah.engine.uml import needs
 from howdah.errors import HowdahError, RecordError, RunFailedError
@@ -84,7 +84,7 @@ _NAMING = {
 
 
 def _confines(problem: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "unconfined", lambda: problem)
+    monkeypatch.setattr(needs, "why_unconfined", lambda: problem)
 
 
 @pytest.mark.parametrize("what", _NAMING)
@@ -322,7 +322,7 @@ def test_a_strangers_run_is_made_again_in_a_sandbox_and_does_not_become_ones_own
     class _Engine:
         def prepare(self, _plans: list[Plan], _progress: Any) -> None:
             (partial,) = tmp_path.glob(".partial-again-*")
-            seen.append((bool(mark()), "made_here" in read_json(partial / "run.json")))
+            seen.append((bool(sandbox_key()), "made_here" in read_json(partial / "run.json")))
             raise HowdahError("enough")
 
     monkeypatch.setattr(again, "find_engine", lambda _name: _Engine())
@@ -330,4 +330,4 @@ def test_a_strangers_run_is_made_again_in_a_sandbox_and_does_not_become_ones_own
     with pytest.raises(HowdahError, match="enough"):
         make_again(run, tmp_path / "again", lambda *_: None, lambda *_: None, up_to_date=False, trust=True)
     assert seen == [(of_a_stranger, not of_a_stranger)]
-    assert mark() == []
+    assert sandbox_key() == []

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from howdah.build.cache import Cache, file_sha256
-from howdah.build.guest_tree import GuestTree, further_packages, image_of_tree, needed_glibc, with_loader
+from howdah.build.guest_tree import GuestTree, image_of_tree, needed_glibc, packages_of_plan, with_loader
 from howdah.build.modules import ModuleSet
 from howdah.build.tools import Tools, build_tools
 from howdah.engine import registry
@@ -84,7 +84,7 @@ def test_what_one_cell_lacks_fails_its_runs_alone(
     assert told == [f"not built: {place}{error.what}"]
 
     def lacks(plan: Plan) -> bool:
-        return bool(further_packages(plan)) or any("/" in name for name in plan.kernels)
+        return bool(packages_of_plan(plan)) or any("/" in name for name in plan.kernels)
 
     lacking = [plan for plan in plans if lacks(plan)]
     assert len(lacking) == len(broken) < len(plans)

@@ -246,7 +246,7 @@ def test_a_trial_of_kvm_is_remembered(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(accelerator, "why_no_kvm", trial)
     cache = Cache(tmp_path / "cache")
-    assert [accelerator.tried(image, cache) for _ in range(2)] == ["it does not start"] * 2
+    assert [accelerator.cached_why_no_kvm(image, cache) for _ in range(2)] == ["it does not start"] * 2
     assert trials == [image]
 
 
@@ -255,7 +255,7 @@ def test_real_time_takes_kvm_where_it_works_and_says_why_not_elsewhere(
 ) -> None:
     image, cache = tmp_path / "kernel", Cache(tmp_path)
     answers: dict[str, str | None] = {"said": None}
-    monkeypatch.setattr(accelerator, "tried", lambda _image, _cache: answers["said"])
+    monkeypatch.setattr(accelerator, "cached_why_no_kvm", lambda _image, _cache: answers["said"])
     assert accelerator.choose("auto", image, cache) == accelerator.Accelerator("kvm", None)
     assert accelerator.choose("tcg", image, cache).name == "tcg"
     answers["said"] = "there is no /dev/kvm"

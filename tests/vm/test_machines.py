@@ -16,7 +16,7 @@ from howdah.command import machines as machines_command
 from howdah.command.main import main
 from howdah.machines.fleet import Fleet, Machine
 from howdah.machines.inventory import directory_of, write_inventory
-from howdah.machines.life import Progress, Starting
+from howdah.machines.life import Progress, StartOptions
 from howdah.machines.machine_set import load_machine_set
 from howdah.machines.provision import provision
 from howdah.machines.state import read_state
@@ -32,10 +32,10 @@ _BETWEEN_S = 5.0  # each look logs in, which an emulated processor takes long fo
 _MOST_TRIES = 3
 
 
-def _bound(cache: Cache, progress: Progress, *, bound: bool, boot_limit_s: float) -> Starting:
+def _bound(cache: Cache, progress: Progress, *, bound: bool, boot_limit_s: float) -> StartOptions:
     """As 'howdah machines run' starts them."""
     assert not bound
-    return Starting(cache, progress, bound=True, boot_limit_s=boot_limit_s)
+    return StartOptions(cache, progress, bound=True, boot_limit_s=boot_limit_s)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ansible_program("ansible-playbook")
     text = (ROOT / "playbooks/machines/virtual.yaml").read_text().replace("name: virtual\n", "name: tested\n")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machines_command, "Starting", _bound)
+        patch.setattr(machines_command, "StartOptions", _bound)
         with machines_up(tmp_path_factory.mktemp("sets"), text) as file:
             patch.undo()
             yield file

@@ -63,7 +63,7 @@ def test_what_they_say_passes_through_this_kernel_and_all_of_it(file: Path) -> N
     assert f"{PINGS} received" in said
     after = _counted(namespace)
     assert all(after[host] - before[host] >= PINGS for host in ("sender", "receiver"))
-    assert set(tap.lost(namespace).values()) == {0}
+    assert set(tap.lost_frames(namespace).values()) == {0}
     # Frames are as long as on a cable: nothing is offloaded to a wire.
     features = fleet.machines["sender"].check(["ethtool", "-k", "wire"])
     assert "tcp-segmentation-offload: off" in features

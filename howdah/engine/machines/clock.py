@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimation of the offset between a machine's clock and the local one, from many queries.
 
-A query sent at ``sent`` and answered at ``received``, both by the local clock, reads the machine's clock (``told``) at
-some instant between them. The offset (its time minus the local one) is therefore at least ``told - received`` and at
-most ``told - sent``. The interval on which all samples agree is never longer than the shortest round trip, however that
-divides into its two directions.
+A query sent at ``sent`` and answered at ``received``, both by the local clock, reads the machine's clock at some
+instant in between. The offset (``machine``'s reading minus the local time) is therefore at least ``machine - received``
+and at most ``machine - sent``. The interval on which all samples agree is never longer than the shortest round trip,
+however that divides into its two directions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from howdah.record.clock import Correction, MachineClock, Offset
 _DRIFT = 200e-6
 
 
-class Ours:
+class LocalClock:
     """The local clock, slowed down as much as the machines' clocks (howdah/machines/qemu.py)."""
 
     def __init__(self, dilation: int = 1) -> None:
@@ -36,21 +36,21 @@ class Ours:
 
 @dataclass(frozen=True)
 class ClockSample:
-    """One query: ``sent_ns`` and ``received_ns`` by the local clock, ``told_ns`` by the machine's."""
+    """One query: ``sent_ns`` and ``received_ns`` by the local clock, ``machine_ns`` by the machine's."""
 
     sent_ns: int
-    told_ns: int
+    machine_ns: int
     received_ns: int
 
 
 def estimate(samples: Sequence[ClockSample], machine: str) -> Offset:
     """Return the offset that fits all samples. Raises RunFailedError if none does: the clock was set meanwhile."""
-    middle = samples[len(samples) // 2].told_ns
-    lower = max(item.told_ns - item.received_ns - _slack(item, middle) for item in samples)
-    upper = min(item.told_ns - item.sent_ns + _slack(item, middle) for item in samples)
+    middle = samples[len(samples) // 2].machine_ns
+    lower = max(item.machine_ns - item.received_ns - _slack(item, middle) for item in samples)
+    upper = min(item.machine_ns - item.sent_ns + _slack(item, middle) for item in samples)
     if lower > upper:
         raise RunFailedError(
-            f"the clock of {machine} jumped by {(lower - upper) / 1e6:.3f} ms while it was asked",
+            f"the clock of {machine} jumped by {(lower - upper) / 1e6:.3f} ms while it was queried",
             hint="Nothing may set CLOCK_MONOTONIC's rate or suspend the machine during a run.",
         )
     shortest = min(item.received_ns - item.sent_ns for item in samples)
@@ -58,7 +58,7 @@ def estimate(samples: Sequence[ClockSample], machine: str) -> Offset:
 
 
 def _slack(item: ClockSample, middle_ns: int) -> int:
-    return round(abs(item.told_ns - middle_ns) * _DRIFT)
+    return round(abs(item.machine_ns - middle_ns) * _DRIFT)
 
 
 def correction(before: Offset, after: Offset, epoch_ns: int) -> Correction:

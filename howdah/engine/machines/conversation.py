@@ -17,7 +17,7 @@ from typing import IO
 
 from howdah.agent.session import SessionQuestion, SessionWord
 from howdah.codec import decoded, encoded
-from howdah.engine.machines.clock import ClockSample, Ours, estimate
+from howdah.engine.machines.clock import ClockSample, LocalClock, estimate
 from howdah.errors import RunFailedError
 from howdah.record.agent import AgentFailure
 from howdah.record.clock import Offset
@@ -62,8 +62,7 @@ class AgentConversation:
             raise self.failed("its agent ended") from None
 
     def read(self) -> None:
-        """Read the agent's pending messages. Raises RunFailedError, which quotes the line, for a line outside the
-        protocol."""
+        """Read the agent's pending messages. Raises RunFailedError, which quotes it, for any other line."""
         try:
             data = os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:
@@ -92,22 +91,22 @@ class AgentConversation:
         hint = f"Last lines of its console:\n    {said}" if said else None
         return RunFailedError(f"{self.machine}: {how}", where=str(self.console), hint=hint)
 
-    def offset(self, samples: int, ours: Ours) -> Offset:
+    def offset(self, samples: int, local: LocalClock) -> Offset:
         """Query the time repeatedly and return the clock's offset. Raises RunFailedError."""
         found: list[ClockSample] = []
         with selectors.DefaultSelector() as selector:
             selector.register(self.descriptor, selectors.EVENT_READ)
             for number in range(samples):
-                sent = ours.now_ns()
+                sent = local.now_ns()
                 self.ask(SessionQuestion("clock", number=number))
-                found.append(self._sample(selector, number, sent, ours))
+                found.append(self._sample(selector, number, sent, local))
         return estimate(found, self.machine)
 
-    def _sample(self, selector: selectors.BaseSelector, number: int, sent_ns: int, ours: Ours) -> ClockSample:
+    def _sample(self, selector: selectors.BaseSelector, number: int, sent_ns: int, local: LocalClock) -> ClockSample:
         while True:
-            if not selector.select(ours.real_s(_ANSWER_S)):
-                raise self.failed(f"did not report its time within {ours.real_s(_ANSWER_S):.0f} s")
-            received = ours.now_ns()
+            if not selector.select(local.real_s(_ANSWER_S)):
+                raise self.failed(f"did not report its time within {local.real_s(_ANSWER_S):.0f} s")
+            received = local.now_ns()
             self.read()
             while (message := self.next()) is not None:
                 if message.say == "clock" and message.number == number:
@@ -133,7 +132,7 @@ def _copy(source: IO[bytes], target: Path) -> None:
             file.flush()
 
 
-def hear_all(
+def await_messages(
     conversations: Sequence[AgentConversation], kind: str, limit_s: float, listen: Listener
 ) -> dict[str, SessionWord]:
     """Wait until every agent has sent a message ``kind``; return these. Other messages go to ``listen``.

@@ -16,14 +16,14 @@ from howdah.agent.session import SessionQuestion, SessionWord
 from howdah.codec import encoded
 from howdah.engine import share
 from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
-from howdah.engine.machines.clock import Ours, described
-from howdah.engine.machines.conversation import AgentConversation, hear_all
+from howdah.engine.machines.clock import LocalClock, described
+from howdah.engine.machines.conversation import AgentConversation, await_messages
 from howdah.engine.machines.machine import RunFleet, RunMachine
 from howdah.engine.machines.merge import merge
-from howdah.engine.machines.placement import Placement, place
-from howdah.engine.machines.priority import preferred
+from howdah.engine.machines.placement import Placement, place_hosts
+from howdah.engine.machines.priority import with_priority
 from howdah.engine.machines.slice import cut
-from howdah.engine.preparing import of_a_run
+from howdah.engine.preparing import as_run_failure
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord
@@ -44,8 +44,7 @@ _LEAD_NS = 1_000_000_000  # from the choice of the epoch to the first instant of
 
 
 class MachinesEngine:
-    """The machines engine. It makes one run at a time, on all machines of the fleet. ``fleet`` None: there are no
-    machines.
+    """The machines engine. It makes one run at a time, on the whole fleet; None: there are no machines.
 
     ``wiring`` selects what builds the emulator's network: mininet or netlink.
     """
@@ -72,7 +71,7 @@ class MachinesEngine:
                 hint="Install it on the machines and name its algorithm with kernel: in algorithms.",
             )
         for plan in plans:
-            cut(plan, place(plan, fleet.machines))
+            cut(plan, place_hosts(plan, fleet.machines))
         identity: Identity = {
             "engine": self.name,
             "machine_set": fleet.machine_set.name,
@@ -93,15 +92,15 @@ class MachinesEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         machines = self._up().machines
-        with of_a_run():
-            placement = place(plan, machines)
+        with as_run_failure():
+            placement = place_hosts(plan, machines)
         started = time.monotonic()
         progress("prepare", 0, 0)
         parts = cut(plan, placement, self._wiring)
         _stage(directory)
         with directory.log.open("a", encoding="utf-8") as log:
-            ours = Ours(self._up().dilation)
-            session = _Session(directory, plan, parts, {name: machines[name] for name in parts}, ours, log, progress)
+            local = LocalClock(self._up().dilation)
+            session = _Session(directory, plan, parts, {name: machines[name] for name in parts}, local, log, progress)
             clocks = session.run()
         agent = merge(directory.raw, plan, clocks)
         return _report(self._up(), placement, machines, agent, clocks, time.monotonic() - started)
@@ -125,7 +124,7 @@ class _Session:
         plan: Plan,
         parts: Mapping[str, Plan],
         machines: Mapping[str, RunMachine],
-        ours: Ours,
+        local: LocalClock,
         log: IO[str],
         progress: RunProgress,
     ) -> None:
@@ -133,15 +132,14 @@ class _Session:
         self._plan = plan
         self._parts = parts
         self._machines = machines
-        self._ours = ours
+        self._local = local
         self._log = log
         self._progress = progress
         self._places: dict[str, str] = {}
         self._code = f"{_CODE}-{share.agent_key('mininet')}"
 
     def run(self) -> ClockRecord:
-        """Make the run and return the content of clock.json. Raises RunFailedError; what the machines recorded until
-        then is kept."""
+        """Make the run and return the content of clock.json. Raises RunFailedError; earlier records are kept."""
         with ExitStack() as stack:
             stack.callback(self._remove)
             for number, (name, machine) in enumerate(self._machines.items()):
@@ -158,8 +156,7 @@ class _Session:
     def _deliver(self, machine: RunMachine) -> None:
         """Deliver the machine's part of the plan to a new directory, and the agent unless the machine has it.
 
-        The agent stays there, so that its byte code is compiled only once, which takes an emulated machine many
-        seconds.
+        The agent stays there, because compiling its byte code takes an emulated machine many seconds.
         """
         own = self._directory.raw / machine.name
         own.mkdir(parents=True, exist_ok=True)
@@ -189,8 +186,7 @@ class _Session:
 
     @contextmanager
     def _conversations(self) -> Iterator[list[AgentConversation]]:
-        """Start a session with the agent of each machine; all agents have ended when the context ends, whatever
-        happens."""
+        """Start a session with the agent of each machine; at the end of the context all agents have ended."""
         with ExitStack() as stack:
             conversations = []
             for name, machine in self._machines.items():
@@ -214,32 +210,32 @@ class _Session:
 
     def _converse(self, conversations: list[AgentConversation]) -> ClockRecord:
         self._hear(conversations, "hello", _HELLO_S)
-        self._hear(conversations, "ready", _READY_S + self._ours.real_s(_SETUP_S))
+        self._hear(conversations, "ready", _READY_S + self._local.real_s(_SETUP_S))
         before = self._offsets(conversations)
         calibration = self._plan.calibration
         first_us = min(calibration.before_us, 0) if calibration.enabled else 0
-        epoch_ns = self._ours.now_ns() + _LEAD_NS - first_us * 1000
+        epoch_ns = self._local.now_ns() + _LEAD_NS - first_us * 1000
         epochs = {name: epoch_ns + offset.offset_ns for name, offset in before.items()}
-        with preferred(self._machines.values(), self._note):
+        with with_priority(self._machines.values(), self._note):
             for conversation in conversations:
                 conversation.ask(SessionQuestion("start", epoch_monotonic_ns=epochs[conversation.machine]))
             self._note(f"epoch {epoch_ns}: {epochs}")
             limit_s = self._plan.real_time_limit_s + _LEAD_NS / 1e9
-            self._hear(conversations, "done", self._ours.real_s(limit_s))
+            self._hear(conversations, "done", self._local.real_s(limit_s))
         after = self._offsets(conversations)
         for conversation in conversations:
             conversation.ask(SessionQuestion("end"))
         return ClockRecord(
             CLOCK_FORMAT,
             "CLOCK_MONOTONIC of the machine that ran the engine, divided by dilation",
-            dilation=self._ours.dilation,
+            dilation=self._local.dilation,
             epoch_ns=epoch_ns,
             machines={name: described(before[name], after[name], epochs[name]) for name in before},
         )
 
     def _hear(self, conversations: list[AgentConversation], kind: str, limit_s: float) -> None:
         self._note(f"waiting until all are {kind}")
-        hear_all(conversations, kind, limit_s, self._listen)
+        await_messages(conversations, kind, limit_s, self._listen)
 
     def _listen(self, machine: str, message: SessionWord) -> None:
         if message.say == "progress" and machine == next(iter(self._machines)):
@@ -247,7 +243,7 @@ class _Session:
 
     def _offsets(self, conversations: list[AgentConversation]) -> dict[str, Offset]:
         found = {
-            conversation.machine: conversation.offset(_CLOCK_SAMPLES, self._ours) for conversation in conversations
+            conversation.machine: conversation.offset(_CLOCK_SAMPLES, self._local) for conversation in conversations
         }
         for name, offset in found.items():
             self._note(f"{name}: {offset}")
@@ -257,18 +253,17 @@ class _Session:
         """Fetch everything the agents wrote; nothing from a machine that is unreachable."""
         for name, remote in self._places.items():
             self._progress(f"fetch from {name}", 0, 0)
-            with self._noting(f"{name}: nothing fetched"):
+            with self._logging_errors(f"{name}: nothing fetched"):
                 self._machines[name].get(f"{remote}/out", self._directory.raw / name)
 
     def _remove(self) -> None:
         for name, remote in self._places.items():
-            with self._noting(f"{name}: {remote} is left behind"):
+            with self._logging_errors(f"{name}: {remote} is left behind"):
                 self._machines[name].check(["rm", "-rf", remote], timeout_s=_COMMAND_S)
 
     @contextmanager
-    def _noting(self, what: str) -> Iterator[None]:
-        """Log an error instead of raising it, so that it hides no other; if files are missing, the run fails where they
-        are read."""
+    def _logging_errors(self, what: str) -> Iterator[None]:
+        """Log an error, so that it hides no other; if files are missing, the run fails where they are read."""
         try:
             yield
         except (HowdahError, OSError) as error:

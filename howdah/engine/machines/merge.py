@@ -48,7 +48,7 @@ def merge(raw: Path, plan: Plan, clocks: ClockRecord) -> AgentRecord:
             write_json(raw / f"calibration-{stage}.json", encoded(together))
     merge_accounts(raw, machines)
     for name, correction in corrections.items():
-        bring_up(raw, name, machines[name].epoch_monotonic_ns, clocks.epoch_ns, correction)
+        merge_texts(raw, name, machines[name].epoch_monotonic_ns, clocks.epoch_ns, correction)
     return agent
 
 
@@ -98,13 +98,13 @@ def merge_agents(
         phases=_phases(agents, corrections),
         flows=[_flow(flow.id, flow.size_bytes, agents, corrections) for flow in plan.flows],
         operations_wall_us=max(agent.operations_wall_us or 0 for agent in every),
-        tools=_together(every, lambda agent: agent.tools),
+        tools=_merged_by_name(every, lambda agent: agent.tools),
         sysctls=_sysctls(agents, first),
-        qdiscs=_together(every, lambda agent: agent.qdiscs),
-        links=_together(every, lambda agent: agent.links),
-        routes=_together(every, lambda agent: agent.routes),
-        modules=_together([*every, main], lambda agent: agent.modules),
-        algorithms=_together([*every, main], lambda agent: agent.algorithms),
+        qdiscs=_merged_by_name(every, lambda agent: agent.qdiscs),
+        links=_merged_by_name(every, lambda agent: agent.links),
+        routes=_merged_by_name(every, lambda agent: agent.routes),
+        modules=_merged_by_name([*every, main], lambda agent: agent.modules),
+        algorithms=_merged_by_name([*every, main], lambda agent: agent.algorithms),
         memory=_memory(every),
         machines={name: _machine(agent) for name, agent in agents.items()},
     )
@@ -118,7 +118,7 @@ def _machine(agent: AgentRecord) -> KernelRecord:
     return KernelRecord(**{field.name: getattr(agent, field.name) for field in fields(KernelRecord)})
 
 
-def _together(
+def _merged_by_name(
     agents: Iterable[AgentRecord], told: Callable[[AgentRecord], Mapping[str, _Item] | None]
 ) -> dict[str, _Item]:
     """Merge the agents' mappings; for a name that several have, the last one wins."""
@@ -152,7 +152,7 @@ def _flow(
     for name, agent in agents.items():
         for record in agent.flows:
             if record.id == flow:
-                ends[record.end or "both"] = _moved(record, corrections[name])
+                ends[record.end or "both"] = _on_experiment_clock(record, corrections[name])
     if "both" in ends:
         return ends["both"]
     if ends.keys() != {"sender", "receiver"}:
@@ -161,8 +161,7 @@ def _flow(
     return join_ends(ends["sender"], ends["receiver"], size_bytes)
 
 
-def _moved(record: FlowRecord, correction: Correction) -> FlowRecord:
-    """Convert the record's times to the experiment's clock."""
+def _on_experiment_clock(record: FlowRecord, correction: Correction) -> FlowRecord:
 
     def moved(time_ns: int | None) -> int | None:
         return None if time_ns is None else correction.apply(time_ns)
@@ -174,8 +173,7 @@ def _moved(record: FlowRecord, correction: Correction) -> FlowRecord:
 def join_ends(sender: FlowRecord, receiver: FlowRecord, size_bytes: int | None) -> FlowRecord:
     """Join the records of a flow's ends (howdah/agent/traffic/half.py), given in one clock.
 
-    The flow is complete if the receiver read its end and got all bytes that were requested or, without a size, all that
-    were sent.
+    The flow is complete if the receiver read its end and got all bytes requested or, without a size, all bytes sent.
     """
     if sender.end_ns is not None and sender.error is None:  # iperf3's client reports both ends
         return replace(sender, end=None)
@@ -252,9 +250,8 @@ def add_accounts(accounts: list[TraceAccount]) -> TraceAccount:
     )
 
 
-def bring_up(raw: Path, machine: str, own_epoch_ns: int, epoch_ns: int, correction: Correction) -> None:
-    """Copy texts of other programs to raw/, where readers expect them; those of ss with the time of the experiment's
-    clock."""
+def merge_texts(raw: Path, machine: str, own_epoch_ns: int, epoch_ns: int, correction: Correction) -> None:
+    """Copy texts of other programs to raw/, where readers expect them; those of ss with the experiment's time."""
     for name in ("ss-begin.txt", "ss-end.txt"):
         source = raw / machine / name
         if not source.exists():

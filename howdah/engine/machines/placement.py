@@ -18,8 +18,7 @@ _MACHINES = {"sender": "sender", "router": "emulator", "receiver": "receiver"}  
 
 @dataclass(frozen=True)
 class Attachment:
-    """One end of a link between machines: the MAC of its NIC, and the link's 802.1Q tag, or None if it has the wire
-    alone."""
+    """One end of a link between machines: its NIC's MAC, and an 802.1Q tag unless it has the wire alone."""
 
     nic_mac: str
     tag: int | None
@@ -27,14 +26,13 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Placement:
-    """``machines`` maps hosts to machines; ``attachments`` maps (host, interface) to the end of a link between
-    machines."""
+    """``machines`` maps hosts to machines; ``attachments`` (host, interface) to link ends."""
 
     machines: dict[str, str]
     attachments: dict[tuple[str, str], Attachment]
 
     def nodes(self, machine: str) -> list[str]:
-        return [node for node, place in self.machines.items() if place == machine]
+        return [node for node, own in self.machines.items() if own == machine]
 
     @property
     def used(self) -> list[str]:
@@ -42,9 +40,8 @@ class Placement:
         return list(dict.fromkeys(self.machines.values()))
 
 
-def place(plan: Plan, machines: Mapping[str, RunMachine]) -> Placement:
-    """Assign the hosts of each role to the machines of that role in turn; all routers share one emulator, and so one
-    clock.
+def place_hosts(plan: Plan, machines: Mapping[str, RunMachine]) -> Placement:
+    """Assign hosts to the machines of their role in turn; all routers share one emulator, and so one clock.
 
     Raises HowdahError if a machine or a wire is missing.
     """

@@ -27,7 +27,7 @@ def local_process(machine: RunMachine) -> int | None:
 
 
 @contextmanager
-def preferred(machines: Iterable[RunMachine], note: Callable[[str], None]) -> Iterator[None]:
+def with_priority(machines: Iterable[RunMachine], note: Callable[[str], None]) -> Iterator[None]:
     """Raise the machines' priority during the context. Only root may; otherwise the machines compete with other
     processes, which the run's own watch of processor time reports."""
     changed: list[int] = []

@@ -59,8 +59,7 @@ def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) 
 
 
 def _operations(plan: Plan, placement: Placement, nodes: list[str]) -> list[Operation]:
-    """Return the operations in the plan's order, then queues for NICs to which the plan gives none: unlike a veth, a
-    NIC always has a queue."""
+    """Return the plan's operations in order, and queues for NICs without: unlike a veth, a NIC always has one."""
     found: list[Operation] = []
     shaped = {queue.at for queue in plan.queues if queue.parent == "root"}
     ipv6 = "ipv6.disable" not in plan.kernel_parameters

@@ -149,8 +149,7 @@ def _flow(plan: Plan, flow: Flow, acks: FlowAcks, end: dict[str, int]) -> dict[s
 
 
 def network_data(plan: Plan) -> str:
-    """Return the whole input file. Every number comes from the plan; words are names that profile and plan have
-    checked."""
+    """Return the whole input file. Numbers come from the plan; words are names that profile and plan have checked."""
     assert plan.model is not None  # an engine only gets plans that were compiled for it
     lines = [
         "# What this run simulates, for dumbbell.tcl; made from plan.json.",

@@ -34,7 +34,6 @@ def _missing(found: str) -> EngineCheck:
 
 
 def _version() -> str | None:
-    """Return the output of ``ns-version``; None without a valid one."""
     try:
         answer = subprocess.run(
             [NS, "/dev/stdin"], input=_ASK, capture_output=True, text=True, timeout=_PATIENCE_S, check=False

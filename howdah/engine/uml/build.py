@@ -13,16 +13,16 @@ from howdah.build.guest_tree import GuestTree, build_tree, image_of_tree
 from howdah.build.kernel_build import KbuildError
 from howdah.build.module_sources import Extras
 from howdah.build.modules import Module, ModuleSet, modules_recipe, project_sources, provide_modules
-from howdah.build.supply import offered
+from howdah.build.supply import is_in_bundle
 from howdah.build.tools import Tools, build_tools
 from howdah.build.uml_kernel import (
     Kernel,
     build_kernel,
-    for_modules,
     kernel_recipe,
     prepared_kernel,
+    remember_failure,
     remember_kernel,
-    remember_refusal,
+    with_headers,
 )
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.share import build_agent
@@ -73,12 +73,14 @@ def build(
         try:
             built = build_kernel(kernel, progress, cache)
         except KbuildError as error:
-            remember_refusal(kernel, cache, error)
+            remember_failure(kernel, cache, error)
             raise
         remember_kernel(kernel, built)
     compiles = any(not item.endswith(".ko") for item in modules)
-    if kernel_recipe(kernel) and (compiles or not offered("module", modules_recipe(built, project_sources()), cache)):
-        built = for_modules(built, cache)
+    if kernel_recipe(kernel) and (
+        compiles or not is_in_bundle("module", modules_recipe(built, project_sources()), cache)
+    ):
+        built = with_headers(built, cache)
     ready = provide_modules(built, modules, progress, cache, extras)
     started = image_of_tree(built.image, built.image_sha256, tools, tree, cache)
     return Built(tools, built, tree, ready, build_agent(wiring, tree, tools, cache), started)

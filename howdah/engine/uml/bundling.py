@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from howdah import __version__
-from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, SIGNATURE, Ready
+from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, SIGNATURE, BundlePiece
 from howdah.build.cache import Cache, Progress
-from howdah.build.guest_tree import further_of, tree_key
+from howdah.build.guest_tree import packages_of_traffic, tree_key
 from howdah.build.inventory import Component, components_of, inventory
 from howdah.build.kernel_build import RECORD
 from howdah.build.modules import modules_recipe, project_sources
@@ -42,11 +42,11 @@ _OF_A_PLACE, _NAMES = (".cmd", ".s", ".d"), ("build/Makefile", "build/source")
 
 
 @dataclass
-class _Making:
+class _Bundle:
     cache: Cache
     progress: Progress
     level: int
-    pieces: dict[tuple[str, str], tuple[Ready, Path]] = field(default_factory=dict)
+    pieces: dict[tuple[str, str], tuple[BundlePiece, Path]] = field(default_factory=dict)
     components: list[Component] = field(default_factory=list)
     documents: dict[str, bytes] = field(default_factory=dict)
 
@@ -57,7 +57,10 @@ class _Making:
         packed_piece, file = pack_piece(piece, self.cache, self.level)
         names = piece.files or [str(place.relative_to(piece.directory)) for place in piece.directory.rglob("*")]
         unpacked = sum((piece.directory / name).lstat().st_size for name in names)
-        self.pieces[kind, recipe] = Ready(kind, recipe, packed_piece.sha256, packed_piece.size, unpacked, about), file
+        self.pieces[kind, recipe] = (
+            BundlePiece(kind, recipe, packed_piece.sha256, packed_piece.size, unpacked, about),
+            file,
+        )
 
 
 def make_bundle(
@@ -69,15 +72,14 @@ def make_bundle(
     level: int = LEVEL,
     sign: Callable[[Path], Path] | None = None,
 ) -> str:
-    """Build what is missing and write a bundle: a tar file, or files in ``target`` if that is a directory. Return its
-    digest.
+    """Build what is missing and write a bundle: a tar file, or files in a directory ``target``. Return its digest.
 
     ``traffic`` names kinds that need their own guest tree: ``flent`` or a QUIC stack. ``sign`` signs a file and returns
     the signature's file. Raises HowdahError, also for a kernel without a name that other machines know.
     """
     _try_to_write(target)
-    making = _Making(Cache(), progress, level)
-    sets = dict.fromkeys([(), *(packages for name in traffic for packages in further_of(name))])
+    making = _Bundle(Cache(), progress, level)
+    sets = dict.fromkeys([(), *(packages for name in traffic for packages in packages_of_traffic(name))])
     for kernel in kernels:
         if kernel_recipe(kernel) is None:
             raise UsageError(
@@ -91,7 +93,7 @@ def make_bundle(
     return _write(making, target, sign)
 
 
-def _add(making: _Making, kernel: str, built: Built, packages: tuple[str, ...]) -> None:
+def _add(making: _Bundle, kernel: str, built: Built, packages: tuple[str, ...]) -> None:
     there = built.kernel
     recipe = kernel_recipe(kernel)
     assert recipe is not None
@@ -140,14 +142,14 @@ def _headers(kernel: Kernel) -> tuple[str, ...]:
     return tuple(sorted(str(name) for name in files if name.suffix not in _OF_A_PLACE and str(name) not in _NAMES))
 
 
-def _add_licences(making: _Making) -> None:
+def _add_licences(making: _Bundle) -> None:
     for name in _LICENCES:
         place = PACKAGE.parent / name
         for file in [place] if place.is_file() else sorted(place.glob("*.txt")):
             making.documents[str(file.relative_to(PACKAGE.parent))] = file.read_bytes()
 
 
-def _write(making: _Making, target: Path, sign: Callable[[Path], Path] | None) -> str:
+def _write(making: _Bundle, target: Path, sign: Callable[[Path], Path] | None) -> str:
     pieces = sorted(making.pieces.values(), key=lambda each: (each[0].kind, each[0].recipe))
     named = dict(sorted(making.documents.items()))
     manifest = {

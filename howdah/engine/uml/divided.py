@@ -18,15 +18,15 @@ from pathlib import Path
 from howdah.build.modules import Module
 from howdah.engine.ending import EXIT_FILE, Ending, check_agent, runtime_base
 from howdah.engine.engine import RunProgress
-from howdah.engine.preparing import of_a_run
+from howdah.engine.preparing import as_run_failure
 from howdah.engine.processor import own_processor
 from howdah.engine.uml import memory
 from howdah.engine.uml.build import Built
-from howdah.engine.uml.guest import POLL_S, Guest, Progress, Running, sweep
+from howdah.engine.uml.guest import POLL_S, Guest, Progress, RunningGuest, sweep
 from howdah.engine.uml.merge import merge
 from howdah.engine.uml.parameter import modules_of
 from howdah.engine.uml.part import cut
-from howdah.engine.uml.staged import described, staged_guest
+from howdah.engine.uml.staged import kernel_origin, stage_guest
 from howdah.engine.uml.wire import shared_memory
 from howdah.errors import RunFailedError
 from howdah.plan.plan import Plan
@@ -82,7 +82,7 @@ def run_parts(
     directory: RunDirectory, plan: Plan, progress: RunProgress, built: Mapping[str, Built], wiring: str
 ) -> EngineReport:
     """Run all parts and merge their records. Raises RunFailedError."""
-    with of_a_run():
+    with as_run_failure():
         parts = choose_parts(plan, built)
     started = time.monotonic()
     directories = {part.name: PartDirectory(directory.path, part.name) for part in parts}
@@ -92,7 +92,7 @@ def run_parts(
         directories[name].plan.write_text(value.to_json() + "\n", encoding="utf-8")
     with directory.log.open("a", encoding="utf-8") as log, shared_memory(plan) as wire:
         guests = {
-            part.name: staged_guest(directories[part.name], plan, part.built, part.modules, wiring, wire)
+            part.name: stage_guest(directories[part.name], plan, part.built, part.modules, wiring, wire)
             for part in parts
         }
         for name, guest in guests.items():
@@ -131,14 +131,14 @@ def _report(parts: list[KernelPart], endings: Mapping[str, Ending], records: Map
             tools=first.built.tools.key,
             parts={
                 part.name: {
-                    "kernel": described(part.built).plain(),
+                    "kernel": kernel_origin(part.built).plain(),
                     "modules": {module.name: module.srcversion for module in part.modules},
                     "guest_wall_s": round(endings[part.name].wall_s, 3),
                 }
                 for part in parts
             },
         ),
-        kernel=described(first.built),
+        kernel=kernel_origin(first.built),
         guest_tree=TreeOrigin(sha256=first.built.tree.sha256, packages=first.built.tree.packages),
         modules=modules,
         confinement=bounds.described() if bounds else None,
@@ -153,11 +153,11 @@ def boot_together(guests: Mapping[str, Guest], progress: Progress) -> dict[str, 
     """
     base = runtime_base()
     sweep(base, *memory.directories())
-    running: dict[str, Running] = {}
+    running: dict[str, RunningGuest] = {}
     try:
         with ExitStack() as processors:
             for name, guest in guests.items():
-                running[name] = Running(guest, base, processors.enter_context(own_processor(base)))
+                running[name] = RunningGuest(guest, base, processors.enter_context(own_processor(base)))
             try:
                 failed = _watch(running, progress)
             finally:
@@ -168,12 +168,12 @@ def boot_together(guests: Mapping[str, Guest], progress: Progress) -> dict[str, 
         _stop(running)
 
 
-def _stop(running: Mapping[str, Running]) -> None:
+def _stop(running: Mapping[str, RunningGuest]) -> None:
     for item in running.values():
         item.stop()
 
 
-def _watch(running: Mapping[str, Running], progress: Progress) -> str | None:
+def _watch(running: Mapping[str, RunningGuest], progress: Progress) -> str | None:
     """Wait until all guests have ended well, or one has not; return that one's name."""
     descriptors = {item.descriptor(): name for name, item in running.items()}
     first = next(iter(running.values()))
@@ -197,7 +197,7 @@ def _watch(running: Mapping[str, Running], progress: Progress) -> str | None:
             os.close(descriptor)
 
 
-def _ended_well(item: Running) -> bool:
+def _ended_well(item: RunningGuest) -> bool:
     try:
         value = read_json(item.guest.raw / EXIT_FILE)
         return bool(value["exit"] == 0)
@@ -205,7 +205,7 @@ def _ended_well(item: Running) -> bool:
         return False
 
 
-def _named(name: str, item: Running) -> Ending:
+def _named(name: str, item: RunningGuest) -> Ending:
     try:
         return item.ending()
     except RunFailedError as error:

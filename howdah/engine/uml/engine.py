@@ -7,14 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 
 from howdah.build.cache import Cache
-from howdah.build.guest_tree import further_packages
+from howdah.build.guest_tree import packages_of_plan
 from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module
 from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.ending import Ending, check_agent
 from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
 from howdah.engine.engine_bundle import EngineBundle, sent_bundle
-from howdah.engine.preparing import Preparation, of_a_run, while_running
+from howdah.engine.preparing import Preparation, as_run_failure, as_run_progress
 from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.divided import choose_parts, run_parts
@@ -22,7 +22,7 @@ from howdah.engine.uml.guest import boot
 from howdah.engine.uml.needs import lacks
 from howdah.engine.uml.parameter import modules_of
 from howdah.engine.uml.sent import add_failure, add_part, built_of, part_name
-from howdah.engine.uml.staged import described, staged_guest
+from howdah.engine.uml.staged import kernel_origin, stage_guest
 from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.agent import ModuleRecord
@@ -33,8 +33,7 @@ _HERE = "Make it on a machine of your choice, without --scheduler and --cluster.
 
 
 class UmlEngine:
-    """The uml engine. Several guests may run at once: one core each. ``wiring`` selects what builds the network:
-    netlink or mininet.
+    """The uml engine. Several guests may run at once: one core each. ``wiring``: netlink or mininet.
 
     What an instance has built for a plan it reuses for later plans and runs, without checking sources and cache again.
     """
@@ -46,7 +45,7 @@ class UmlEngine:
         self.cache = cache or Cache()
         self.wiring = wiring
         self._made: dict[tuple[str, ...], Built] = {}
-        self._able: set[tuple[str, bool]] = set()  # kernels checked, each with whether modules are compiled
+        self._checked: set[tuple[str, bool]] = set()  # kernels checked, each with whether modules are compiled
 
     def lacks(self) -> list[Lack]:
         return lacks()
@@ -54,10 +53,10 @@ class UmlEngine:
     def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         compiles = any(not name.endswith(".ko") for plan in plans for name in plan.modules)
         for kernel in dict.fromkeys(kernel for plan in plans for kernel in plan.kernels):
-            if (kernel, compiles) not in self._able:
+            if (kernel, compiles) not in self._checked:
                 require(lacks(kernel, compiles=compiles), self.name, "'howdah doctor' shows every check.")
-                self._able.add((kernel, compiles))
-        progress = _told_once(progress)
+                self._checked.add((kernel, compiles))
+        progress = _without_repeats(progress)
         identity: Identity = {"engine": self.name}
         preparation = Preparation(plans, progress)
         refused: dict[tuple[str, ...], HowdahError] = {}
@@ -65,11 +64,11 @@ class UmlEngine:
             try:
                 found = self._built(plan, progress, refused)
             except HowdahError as error:
-                preparation.fails(error)
+                preparation.add_failure(error)
                 continue
             for kernel, built in found.items():
-                preparation.tell_unused(built.module_set, plan)
-                tree = " ".join(("tree", *further_packages(plan)))
+                preparation.report_unused(built.module_set, plan)
+                tree = " ".join(("tree", *packages_of_plan(plan)))
                 identity[tree], identity["tools"] = built.tree.sha256, built.tools.key
                 identity[f"kernel {kernel}"] = built.kernel.image_sha256
             try:
@@ -78,7 +77,7 @@ class UmlEngine:
                 for stack in provide_stacks(plan, progress, self.cache).choose():
                     identity[f"stack {stack.name}"] = stack.identity
             except HowdahError as error:
-                preparation.fails(error)
+                preparation.add_failure(error)
             if plan.collect.cpu:
                 naming.prepare(found[plan.kernel].kernel, progress, self.cache)
         preparation.conclude()
@@ -89,8 +88,7 @@ class UmlEngine:
     ) -> dict[str, Built]:
         """Return the parts for each kernel of the plan; ``refused`` collects what did not build, and why.
 
-        Raises the HowdahError of the first kernel that is unknown or does not build, or whose guest tree is
-        unavailable.
+        Raises the first HowdahError: a kernel is unknown or does not build, or a guest tree is unavailable.
         """
         sent = sent_bundle(self.name)
         if sent is not None:
@@ -108,11 +106,11 @@ class UmlEngine:
         self, plan: Plan, kernel: str, progress: BuildProgress, refused: dict[tuple[str, ...], HowdahError]
     ) -> Built | HowdahError:
         """Return the parts for one kernel of the plan, or why they do not build, which ``refused`` then holds, too."""
-        packages = further_packages(plan)
+        packages = packages_of_plan(plan)
         parts = (kernel, *plan.modules, repr(plan.module_builds), *packages)
         if parts in refused:
             return refused[parts]
-        if parts in self._made and not (_is_whole(self._made[parts]) and _are_ours(plan)):
+        if parts in self._made and not (_is_in_cache(self._made[parts]) and _are_in_cache(plan)):
             del self._made[parts]
         if parts not in self._made:
             try:
@@ -126,7 +124,7 @@ class UmlEngine:
 
     def _part(self, plan: Plan, kernel: str) -> str:
         modules = (*plan.modules, *([repr(plan.module_builds)] if plan.module_builds else []))
-        return part_name(kernel, modules, further_packages(plan), self.wiring)
+        return part_name(kernel, modules, packages_of_plan(plan), self.wiring)
 
     def check_portable(self, plan: Plan) -> None:
         if plan.collect.cpu:
@@ -158,8 +156,7 @@ class UmlEngine:
 
     @staticmethod
     def _modules(plan: Plan, built: dict[str, Built]) -> list[tuple[str, Module]]:
-        """Return (kernel, module) for each kernel. Raises HowdahError for a module that did not build, and
-        ParameterError."""
+        """Return (kernel, module) pairs. Raises HowdahError for a module that did not build, and ParameterError."""
         if plan.parts:
             chosen = zip(plan.parts, choose_parts(plan, built), strict=True)
             return [(part.kernel, module) for part, found in chosen for module in found.modules]
@@ -167,22 +164,22 @@ class UmlEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
-        with of_a_run():
-            found = self._built(plan, while_running(progress))
+        with as_run_failure():
+            found = self._built(plan, as_run_progress(progress))
         built = found[plan.kernel]
         try:
             if plan.parts:
                 return run_parts(directory, plan, progress, found, self.wiring)
             return self._run(directory, plan, progress, built)
         except RunFailedError as error:
-            error.known = EngineReport(kernel=described(built))
+            error.known = EngineReport(kernel=kernel_origin(built))
             raise
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: Built) -> EngineReport:
-        with of_a_run():
+        with as_run_failure():
             modules = modules_of(plan, plan.required_modules, built)
-            stacks = provide_stacks(plan, while_running(progress), self.cache).choose()
-        guest = staged_guest(directory, plan, built, modules, self.wiring, stacks=stacks)
+            stacks = provide_stacks(plan, as_run_progress(progress), self.cache).choose()
+        guest = stage_guest(directory, plan, built, modules, self.wiring, stacks=stacks)
         started = time.monotonic()
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"guest: {guest}\n")
@@ -192,14 +189,14 @@ class UmlEngine:
                 log.write(f"guest ended after {time.monotonic() - started:.3f} s\n")
         record = check_agent(directory, ending, plan.parameter_places)
         if plan.collect.cpu:
-            naming.name_samples(directory.raw, built.kernel, while_running(progress), self.cache)
+            naming.name_samples(directory.raw, built.kernel, as_run_progress(progress), self.cache)
         made = report(built, modules, ending, record.modules or {})
         if stacks:
             made.stacks = {stack.name: stack.described() for stack in stacks}
         return made
 
 
-def _told_once(progress: BuildProgress) -> BuildProgress:
+def _without_repeats(progress: BuildProgress) -> BuildProgress:
     """Return a progress function that suppresses repeated messages, such as failures before anything is compiled."""
     told: set[str] = set()
 
@@ -221,18 +218,18 @@ def report(built: Built, modules: list[Module], ending: Ending, loaded: Mapping[
             guest_memory_peak_bytes=ending.memory_peak_bytes,
             tools=built.tools.key,
         ),
-        kernel=described(built),
+        kernel=kernel_origin(built),
         guest_tree=TreeOrigin(sha256=built.tree.sha256, packages=built.tree.packages),
         modules={module.name: module.described(loaded.get(module.name)) for module in modules},
         confinement=ending.bounds.described() if ending.bounds else None,
     )
 
 
-def _is_whole(built: Built) -> bool:
+def _is_in_cache(built: Built) -> bool:
     """Return whether all parts are still in the cache."""
     return all(place.exists() for place in (built.kernel.image, built.tree.root, built.tools.directory, built.agent))
 
 
-def _are_ours(plan: Plan) -> bool:
+def _are_in_cache(plan: Plan) -> bool:
     """Return whether all modules are in the cache: a ready-made one is the user's own file and may have changed."""
     return not any(file.endswith(".ko") for file in plan.modules)

@@ -18,7 +18,7 @@ from pathlib import Path
 from howdah.agent.traffic.running import RUNNING
 from howdah.build.guest_tree import LIBRARIES, LIBRARY_NAME, LOADER, LOADER_NAME
 from howdah.build.tools import Tools
-from howdah.engine.crash import DIED, PANICKED, crash, ill
+from howdah.engine.crash import DIED, PANICKED, crash, kernel_alarm
 from howdah.engine.ending import _PLAIN, BOUNDS_FILE, EXIT_FILE, Bounds, Ending, runtime_base
 from howdah.engine.life import Life
 from howdah.engine.processor import own_processor
@@ -27,7 +27,7 @@ from howdah.engine.uml.profiler import Profiler
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.record.directory import read_json
 from howdah.record.kernel_log import console_tail, in_use
-from howdah.scratch import remove_left
+from howdah.scratch import remove_if_abandoned
 
 START_NS = 1_700_000_000_000_000_000  # wall clock of every guest at boot: fixed, so that reruns are equal
 _MEMORY_SLACK_BYTES = 16 << 20  # what the kernel stores in the file besides the memory
@@ -80,7 +80,7 @@ def sweep(*bases: Path) -> list[Path]:
     A launcher holds the lock on its directory.
     """
     found = (path for base in dict.fromkeys(bases) for path in base.glob(f"{_PREFIX}*-*"))
-    return [path for path in found if remove_left(path, path.name.removeprefix(_PREFIX).partition("-")[0])]
+    return [path for path in found if remove_if_abandoned(path, path.name.removeprefix(_PREFIX).partition("-")[0])]
 
 
 def command_line(guest: Guest) -> list[str]:
@@ -123,13 +123,13 @@ def command_line(guest: Guest) -> list[str]:
 def boot(guest: Guest, progress: Progress) -> Ending:
     """Run the guest to its end.
 
-    Raises RunFailedError if the guest panics, dies or hangs (the console is kept), and EngineUnavailableError if it
-    cannot be started here at all.
+    Raises RunFailedError if the guest panics, dies or hangs (the console is kept), EngineUnavailableError if it cannot
+    start.
     """
     base = runtime_base()
     sweep(base, *memory.directories())
     with own_processor(base) as processor:
-        running = Running(guest, base, processor)
+        running = RunningGuest(guest, base, processor)
         try:
             running.watch(progress)
         finally:
@@ -149,7 +149,7 @@ def running_programs(raw: Path) -> str:
     return f"; these programs ran: {'; '.join(map(str, names))}"
 
 
-class Running:
+class RunningGuest:
     """A started guest. ``stop`` must be called in any case; it ends whatever still runs."""
 
     def __init__(self, guest: Guest, base: Path, processor: int | None) -> None:
@@ -227,7 +227,7 @@ class Running:
             found["LAUNCH_LIBRARIES"] = f"{self._private}/{LIBRARY_NAME}"
         if processor is not None:
             found["LAUNCH_PROCESSOR"] = str(processor)
-        if not memory.is_named():
+        if not memory.is_chosen_by_user():
             found["LAUNCH_MEMORY"] = str(guest.memory_bytes + _MEMORY_SLACK_BYTES)
         return found if guest.wire is None else {**found, "HOWDAH_WIRE": str(guest.wire)}
 
@@ -241,7 +241,9 @@ class Running:
         try:
             while not select.select([descriptor], [], [], POLL_S)[0]:
                 progress(*self.life.position())
-                if self.life.busy_s > _ILL_AFTER_S and (said := ill(self.guest.console, self.guest.own_modules)):
+                if self.life.busy_s > _ILL_AFTER_S and (
+                    said := kernel_alarm(self.guest.console, self.guest.own_modules)
+                ):
                     what = f"the guest was ended ({self.life.where()}): simulated time stands still, and {said}"
                     raise RunFailedError(what, where=str(self.guest.console))
                 if trouble := self.life.trouble():
@@ -288,7 +290,7 @@ def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
         if ending.exit_status is None and ending.signal is None:
             raise _failure(
                 f"the guest's clock reached its limit of {guest.clock_limit_s} simulated seconds ({life.where()}): "
-                "what ran in it waited for something that never came",
+                "a program in it waited for something that never happened",
                 guest,
             )
         return ending
@@ -306,7 +308,7 @@ def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
         raise _failure("the guest rebooted; it was ended", guest)
     how = f"signal {status - 128}" if status > 128 else f"status {status}"
     suspects = in_use(guest.own_modules)
-    raise _failure(f"{DIED} ({how}) without a word, as where its stack overflows{suspects}", guest)
+    raise _failure(f"{DIED} ({how}) without a message, as after a stack overflow{suspects}", guest)
 
 
 def _failure(what: str, guest: Guest) -> RunFailedError:

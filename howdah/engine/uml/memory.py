@@ -28,7 +28,7 @@ class MemoryDirectory:
     problem: str | None
 
 
-def is_named() -> bool:
+def is_chosen_by_user() -> bool:
     """Return whether the user has chosen the directory. If not, the launcher may mount huge pages of its own."""
     return bool(os.environ.get("HOWDAH_MEMORY_DIR"))
 

@@ -16,10 +16,10 @@ from typing import TypeVar
 from howdah.agent.calibration.divided import EndsRecord, evaluate
 from howdah.codec import encoded
 from howdah.engine.machines.merge import (
-    bring_up,
     found_parts,
     merge_accounts,
     merge_agents,
+    merge_texts,
     read_accounting,
     read_part,
     sum_of,
@@ -56,7 +56,7 @@ def merge(raw: Path, plan: Plan) -> AgentRecord:
     wires = {name: read_part(KernelWires, raw / name / WIRE_FILE).wires for name in names}
     write_json(raw / WIRE_FILE, encoded(WireRecord(1, wires)))
     for name in names:
-        bring_up(raw, name, epoch_ns, epoch_ns, Correction())
+        merge_texts(raw, name, epoch_ns, epoch_ns, Correction())
     return agent
 
 
@@ -70,15 +70,14 @@ def _clocks(names: list[str], epoch_ns: int) -> ClockRecord:
     return ClockRecord(CLOCK_FORMAT, "the virtual time of all kernels", epoch_ns=epoch_ns, machines=machines)
 
 
-def _tells(plan: Plan, name: str) -> set[str]:
-    """Return the nodes whose settings are taken from this kernel."""
+def _nodes_set_by(plan: Plan, name: str) -> set[str]:
     first = plan.parts[0].name
     routers = [host.name for host in plan.hosts if host.role == "router"] if name == first else []
     return {*routers, *(host for part in plan.parts if part.name == name for host in part.hosts)}
 
 
 def _own(plan: Plan, name: str, agent: AgentRecord) -> AgentRecord:
-    tells = _tells(plan, name) | {"*"}
+    tells = _nodes_set_by(plan, name) | {"*"}
 
     def own(told: Mapping[str, _Item] | None) -> dict[str, _Item]:
         return {node: item for node, item in (told or {}).items() if node in tells}

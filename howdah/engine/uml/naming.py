@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolves the addresses of a CPU profile to names while the kernel's image is available; later steps need only the
-run."""
+"""Resolves addresses of a CPU profile to names while the kernel's image is available, before it is needed."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ def prepare(kernel: Kernel, progress: Progress, cache: Cache) -> None:
 
 
 def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) -> None:
-    """Rewrite cpu-profile.txt: ``HOST_US DOMAIN SYMBOL INLINED`` per sample, INLINED ``f<g`` (innermost first) or
-    ``-``.
+    """Rewrite cpu-profile.txt: ``HOST_US DOMAIN SYMBOL INLINED`` per sample, INLINED ``f<g``, inner first, or ``-``.
 
     DOMAIN is ``kernel`` (the image), ``module``, ``library`` (the kernel's process elsewhere) or ``user`` (processes of
     the guest). cpu-profile.json gets ``inlined_why``: null, or why inlined functions are unknown.
@@ -59,7 +57,6 @@ def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) ->
 
 
 def _place(address: int, where: str, name: str, image: SymbolTable, modules: SymbolTable) -> tuple[str, str]:
-    """Return domain and symbol of one sample."""
     if where != "main":
         return "user", _UNKNOWN
     if found := image.at(address):

@@ -19,9 +19,9 @@ from howdah.build.cache import Cache
 from howdah.build.guest_tree import tree_key
 from howdah.build.kernel_source import find_source
 from howdah.build.modules import modules_recipe, project_sources
-from howdah.build.supply import offered
+from howdah.build.supply import is_in_bundle
 from howdah.build.tools import tools_recipe
-from howdah.build.uml_kernel import given_kernel, kernel_key
+from howdah.build.uml_kernel import bundled_kernel, kernel_key
 from howdah.default import DEFAULT_KERNEL
 from howdah.distribution import install_command
 from howdah.engine.ending import runtime_base
@@ -51,7 +51,7 @@ def checks(
     machine = _machine()
     if machine.status == MISSING:
         return [machine]  # nothing that could be installed there would help
-    there = _There.nothing() if can_build else _There.found(cache, kernel, compiles=compiles)
+    there = _Available.nothing() if can_build else _Available.found(cache, kernel, compiles=compiles)
     found = [machine, _packages(there, kernel), *_trial(), _filter(), _memory(), _runtime(), _programs(cache)]
     if not (there.kernel and there.tree):
         found.append(_disk(cache))
@@ -61,7 +61,7 @@ def checks(
 
 
 @dataclass(frozen=True)
-class _There:
+class _Available:
     """Which parts need not be built, because the cache or a bundle has them."""
 
     kernel: bool
@@ -70,17 +70,17 @@ class _There:
     modules: bool
 
     @staticmethod
-    def nothing() -> _There:
-        return _There(kernel=False, tree=False, tools=False, modules=False)
+    def nothing() -> _Available:
+        return _Available(kernel=False, tree=False, tools=False, modules=False)
 
     @staticmethod
-    def found(cache: Cache, kernel: str, *, compiles: bool) -> _There:
-        given = given_kernel(kernel, lambda _what, _done, _total: None, cache)
-        modules = given is not None and offered("module", modules_recipe(given, project_sources()), cache)
-        return _There(
+    def found(cache: Cache, kernel: str, *, compiles: bool) -> _Available:
+        given = bundled_kernel(kernel, lambda _what, _done, _total: None, cache)
+        modules = given is not None and is_in_bundle("module", modules_recipe(given, project_sources()), cache)
+        return _Available(
             kernel=given is not None or _kernel_built(cache, kernel),
-            tree=offered("tree", tree_key(), cache) or cache.find("tree", tree_key()) is not None,
-            tools=offered("tool", tools_recipe(), cache),
+            tree=is_in_bundle("tree", tree_key(), cache) or cache.find("tree", tree_key()) is not None,
+            tools=is_in_bundle("tool", tools_recipe(), cache),
             modules=modules and not compiles,
         )
 
@@ -94,7 +94,7 @@ def _machine() -> EngineCheck:
     )
 
 
-def _packages(there: _There, kernel: str) -> EngineCheck:
+def _packages(there: _Available, kernel: str) -> EngineCheck:
     """Return one check with one remedy: install the ready-made bundle, or the packages needed to build."""
     needed = [item for item in prerequisites() if _is_needed(item, there, kernel)]
     absent = [item for item in needed if not item.there]
@@ -112,7 +112,7 @@ def _packages(there: _There, kernel: str) -> EngineCheck:
     return EngineCheck(_ENGINE, "packages", MISSING, f"missing: {missing}", remedy or "use a machine with Debian")
 
 
-def _is_needed(item: Prerequisite, there: _There, kernel: str) -> bool:
+def _is_needed(item: Prerequisite, there: _Available, kernel: str) -> bool:
     """Return whether a package is needed, considering the parts that need not be built."""
     if item.purpose == "Python environment":
         return False  # this very code runs in it
@@ -176,8 +176,7 @@ def _trial() -> list[EngineCheck]:
 
 @dataclass(frozen=True)
 class _Bound:
-    """A restriction that separates a guest from this machine, or makes runs equal: the texts for having it and lacking
-    it."""
+    """A restriction that separates a guest from this machine, or makes runs equal, with its texts."""
 
     name: str
     title: str
@@ -218,7 +217,7 @@ _BOUNDS = (
 )
 
 
-def unconfined() -> str | None:
+def why_unconfined() -> str | None:
     """Return what prevents this machine from confining a guest; None if a guest's code cannot reach the user's data."""
     trial = _try()
     if isinstance(trial, str):
@@ -248,7 +247,6 @@ def _ptrace(problem: str | None, tracer: str | None) -> EngineCheck:
 
 
 def _tracer() -> str | None:
-    """Return the number of the process that traces this one; None without."""
     match = re.search(r"^TracerPid:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
     return match[1] if match and match[1] != "0" else None
 

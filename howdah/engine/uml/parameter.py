@@ -37,8 +37,7 @@ _ENTRY = re.compile(rb"([A-Za-z0-9_]+)\.parm(?:type)?=([^:\0]+):")
 
 
 def check_parameters(plan: Plan, modules: Iterable[Module], kernel: Kernel) -> None:
-    """Raise ParameterError for the first parameter that a module or the built-in code lacks, or for a value that the
-    built-in code rejects."""
+    """Raise ParameterError for the first parameter that a module or built-in code lacks, or value it rejects."""
     for module in modules:
         for name in plan.module_parameters.get(module.name, {}):
             known = parameters_of(module.file)

@@ -41,8 +41,7 @@ def lookaheads_us(plan: Plan) -> list[list[int]]:
 
 
 def window_us(plan: Plan) -> int:
-    """Return how often the kernels wait for each other: half the least lookahead, in whole ticks, so that none stalls
-    all."""
+    """Return how often the kernels wait for each other: half the least lookahead, in ticks, to stall none."""
     least = min(value for row in lookaheads_us(plan) for value in row if value)
     return max(least // 2 // TICK_US, 1) * TICK_US
 
@@ -68,8 +67,7 @@ def _part(plan: Plan, number: int, part: Part, lines: dict[tuple[str, str, str],
 
 
 def _required(plan: Plan, *, sends: bool) -> list[str]:
-    """Return the part's modules. Only senders need algorithms: a receiver's kernel may be one for which they do not
-    build."""
+    """Return the part's modules. Only senders need algorithms, which may not build for a receiver's kernel."""
     needed = plan.required_modules or []
     return [name for name in needed if sends or name.startswith("howdah_")]
 
@@ -91,7 +89,7 @@ def _operations(plan: Plan, here: set[str], lines: dict[tuple[str, str, str], Li
         if line.host in here or line.plain:
             found.append(Qdisc(*item.at, "root", line.handle, wire))
         else:
-            found += [_rest(item, line), Qdisc(*item.at, f"{ROOT_HANDLE}1", WIRE_HANDLE, wire)]
+            found += [_without_wire_delay(item, line), Qdisc(*item.at, f"{ROOT_HANDLE}1", WIRE_HANDLE, wire)]
     return found
 
 
@@ -100,10 +98,10 @@ def _event(event: Event, here: set[str], lines: dict[tuple[str, str, str], Line]
     line = lines.get(event.change.place) if isinstance(event.change, Qdisc) else None
     if line is None or not isinstance(event.change, Qdisc):
         return event
-    return None if line.host in here else dataclasses.replace(event, change=_rest(event.change, line))
+    return None if line.host in here else dataclasses.replace(event, change=_without_wire_delay(event.change, line))
 
 
-def _rest(queue: Qdisc, line: Line) -> Qdisc:
+def _without_wire_delay(queue: Qdisc, line: Line) -> Qdisc:
     """Return the netem of a line without the delay that its wire provides."""
     netem = queue.discipline
     assert isinstance(netem, Netem)

@@ -17,7 +17,7 @@ from howdah.build.modules import Module, ModuleSet
 from howdah.build.packed_piece import Piece
 from howdah.build.tools import load_tools
 from howdah.build.uml_kernel import load_kernel
-from howdah.engine.engine_bundle import EngineBundle, Sent
+from howdah.engine.engine_bundle import EngineBundle, SentBundle
 from howdah.engine.uml.build import Built
 from howdah.errors import HowdahError
 
@@ -64,7 +64,7 @@ def _piece(
 
 
 def _module(bundle: EngineBundle, module: Module, cache: Cache, *, keep: bool = False) -> dict[str, Any]:
-    """Add a module to the bundle and describe it. ``keep``: copy its file first: its directory has other files."""
+    """Add a module to the bundle and describe it. ``keep``: copy it, because its directory has other files."""
     directory = module.file.parent
     if keep or not directory.is_relative_to(cache.root):  # a user's .ko file
         directory = _kept(module.file, cache)
@@ -80,7 +80,7 @@ def _kept(file: Path, cache: Cache) -> Path:
     return cache.build("ready", file_sha256(file)[:20], copy)
 
 
-def built_of(sent: Sent, name: str) -> Built:
+def built_of(sent: SentBundle, name: str) -> Built:
     """Restore the parts with this key.
 
     Raises HowdahError if the bundle lacks them, if they are damaged, or if they did not build.

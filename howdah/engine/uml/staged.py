@@ -23,7 +23,7 @@ _MOST_NAMED = 3
 _CLOCK_SLACK_S = 120  # after the plan's end: an agent that still runs then waits for something that will not happen
 
 
-def staged_guest(
+def stage_guest(
     directory: RunDirectory,
     plan: Plan,
     built: Built,
@@ -68,7 +68,6 @@ def _busy_limit_s(plan: Plan) -> float:
 
 
 def _pollers(plan: Plan, stacks: Sequence[BuiltStack]) -> tuple[str, ...]:
-    """Describe what might poll without waiting."""
     programs = [flow.name for flow in plan.flows if flow.program]
     names = ", ".join(programs[:_MOST_NAMED]) + (" …" if len(programs) > _MOST_NAMED else "")
     return (
@@ -78,7 +77,7 @@ def _pollers(plan: Plan, stacks: Sequence[BuiltStack]) -> tuple[str, ...]:
     )
 
 
-def described(built: Built) -> KernelOrigin:
+def kernel_origin(built: Built) -> KernelOrigin:
     """Return the kernel's entry in run.json."""
     kernel = built.kernel
     return KernelOrigin(

@@ -76,8 +76,7 @@ def try_namespaces() -> str | None:
 
 
 def try_network() -> str | None:
-    """Leave the network, after ``try_namespaces``, and test seccomp; return the error (None: it works). Changes this
-    process."""
+    """Leave the network, after ``try_namespaces``, and test seccomp; return the error or None. Changes this process."""
     if _C.unshare(_CLONE_NEWNET) < 0:
         return _error()
     _C.prctl(_SET_SECCOMP, _MODE_FILTER, None, 0, 0)  # null filter: EFAULT shows that filters are supported

@@ -11,19 +11,19 @@ from pathlib import Path
 from howdah.build.accelerator import AUTO, TCG, Accelerator, choose
 from howdah.build.cache import Cache, content_key
 from howdah.build.cpio import Writer
-from howdah.build.guest_tree import GuestTree, build_tree, further_packages
+from howdah.build.guest_tree import GuestTree, build_tree, packages_of_plan
 from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module, ModuleSet, provide_modules
 from howdah.build.stock_kernel import StockKernel, provide_kernel
 from howdah.build.tools import FIRST, Tools, build_tools, compile_c, compiler_version, library
 from howdah.engine.ending import check_agent
 from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, lacks_of, require
-from howdah.engine.preparing import Preparation, of_a_run, while_running
+from howdah.engine.preparing import Preparation, as_run_failure, as_run_progress
 from howdah.engine.share import agent_command, build_agent, stage, stage_collectors
 from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, QemuMachine, Speed, run
-from howdah.engine.vm.profile import Look, perf_archive
+from howdah.engine.vm.profile import MachineProfile, perf_archive
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.plan import Plan
@@ -56,8 +56,7 @@ class _Built:
 
 
 class VmEngine:
-    """The vm engine: one core per machine. Virtual time is the default: exact, repeatable, with a processor of declared
-    speed.
+    """The vm engine: one core per machine. By default time is virtual, exact and repeatable.
 
     With real time, runs are made one at a time: ``prepare`` sets ``parallel``.
     """
@@ -82,9 +81,9 @@ class VmEngine:
             except EngineUnavailableError:
                 raise
             except HowdahError as error:
-                preparation.fails(error)
+                preparation.add_failure(error)
             else:
-                preparation.tell_unused(built.module_set, plan)
+                preparation.report_unused(built.module_set, plan)
         preparation.conclude()
         return identity
 
@@ -109,7 +108,7 @@ class VmEngine:
 
     def _build(self, plan: Plan, progress: BuildProgress) -> _Built:
         tools = build_tools(self.cache)
-        tree = build_tree(progress, self.cache, further_packages(plan))
+        tree = build_tree(progress, self.cache, packages_of_plan(plan))
         own = plan.own_kernel or OwnKernel(None, None)
         modules, headers = (Path(name) if name else None for name in (own.modules, own.headers))
         kernel = provide_kernel(plan.kernel, progress, self.cache, modules, headers)
@@ -122,8 +121,8 @@ class VmEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
-        with of_a_run():
-            built = self._build(plan, while_running(progress))
+        with as_run_failure():
+            built = self._build(plan, as_run_progress(progress))
         try:
             return self._run(directory, plan, progress, built)
         except RunFailedError as error:
@@ -131,7 +130,7 @@ class VmEngine:
             raise
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: _Built) -> EngineReport:
-        with of_a_run():
+        with as_run_failure():
             modules = _chosen(built, plan)
         stage(directory, built.agent, [(module.name, module.file) for module in modules])
         stage_collectors(directory, plan)
@@ -166,7 +165,9 @@ class VmEngine:
             )
             look = None
             if plan.collect.cpu and plan.processor_shift is not None:
-                look = Look(built.kernel, built.tree, place / "counted", self.cache, while_running(progress))
+                look = MachineProfile(
+                    built.kernel, built.tree, place / "counted", self.cache, as_run_progress(progress)
+                )
                 machine = look.at(machine)
             ending, command = run(machine, progress)
             if look is not None:
@@ -216,7 +217,6 @@ def _init(cache: Cache) -> Path:
 
 
 def _kernel(built: _Built) -> KernelOrigin:
-    """Return the kernel's entry in run.json."""
     kernel = built.kernel
     return KernelOrigin(
         release=kernel.release,

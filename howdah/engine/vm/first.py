@@ -101,7 +101,6 @@ def _wanted(chosen: set[str] | None) -> Callable[[str], bool]:
 
 
 def _chosen(root: Path) -> set[str]:
-    """Return the names, relative to the root, of files and links, and of their directories."""
     library = [file for file in (root / _PYTHON).rglob("*") if not file.is_dir()]
     names = {str(file.relative_to(root)) for file in library}
     names = {name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in _NOT_LOADED)}

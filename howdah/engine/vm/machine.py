@@ -66,8 +66,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class QemuMachine:
-    """The parts and limits of a machine. ``first`` are the archives of its first file system; ``raw`` receives its
-    results.
+    """The parts and limits of a machine. ``first`` are archives of its first file system; ``raw`` gets results.
 
     ``command`` is the program that init runs; neither it nor ``kernel_arguments`` may contain white space.
     ``observers`` are arguments of QEMU that observe the machine without changing anything in it.

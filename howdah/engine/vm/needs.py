@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from howdah.build.accelerator import KVM, QEMU, tried
+from howdah.build.accelerator import KVM, QEMU, cached_why_no_kvm
 from howdah.build.cache import Cache
 from howdah.distribution import installing
 from howdah.engine.engine import MISSING, NOTE, OK, EngineCheck
@@ -57,7 +57,7 @@ def _kvm(cache: Cache) -> EngineCheck:
     if not images:
         what = f"{KVM} is there; whether it runs a stock kernel is tried once one is in the cache"
         return EngineCheck(_ENGINE, "KVM", NOTE, what, "howdah run PROFILE --engine vm fetches one.")
-    problem = tried(images[-1], cache)
+    problem = cached_why_no_kvm(images[-1], cache)
     if problem is None:
         return EngineCheck(_ENGINE, "KVM", OK, f"tried: it runs {images[-1].name.removeprefix('vmlinuz-')}")
     return EngineCheck(_ENGINE, "KVM", NOTE, f"tried: {problem}; machine.time: real is emulated, at 5 Mbit/s or so")

@@ -79,8 +79,7 @@ def perf_archive(tree: GuestTree, cache: Cache, progress: Progress) -> Path:
 
 
 def _libraries(root: Path, log: Path) -> list[str]:
-    """Return the names, relative to the tree, of all libraries that perf is linked with, as the tree's loader finds
-    them."""
+    """Return the names, relative to the tree, of all libraries of perf, as the tree's loader finds them."""
     answer = list_libraries(root, _PERF)
     log.write_text(answer.stdout + answer.stderr)
     if answer.returncode or "not found" in answer.stdout:
@@ -131,7 +130,7 @@ def _refusal(plugin: Path, version: str) -> str | None:
     return why
 
 
-class Look:
+class MachineProfile:
     """The profile of one machine: ``at`` adds what the machine needs for it, ``finish`` resolves names.
 
     A missing part fails no run: ``processor.json`` says why it is missing.
@@ -153,15 +152,17 @@ class Look:
         return replace(machine, first=(*machine.first, self._perf), observers=observers, memory_bytes=memory)
 
     def finish(self, machine: QemuMachine, modules: Mapping[str, Path]) -> None:
-        """Write the profile of ``machine``, which has run; ``modules`` are the files of modules that are not the
-        kernel's own."""
+        """Write the profile of ``machine``, which has run; ``modules`` are files of modules besides the kernel's."""
         if not (machine.raw / ACCOUNT_FILE).exists():
             return  # the agent failed earlier, which is reported elsewhere
         account: dict[str, Any] = read_json(machine.raw / ACCOUNT_FILE)
         marks: list[int] = account["mark_ns"]
         names = Names(
             kernel_symbols(
-                self._kernel, lambda command, place: _plain(machine, command, place), self._progress, self._cache
+                self._kernel,
+                lambda command, place: _unobserved(machine, command, place),
+                self._progress,
+                self._cache,
             ),
             module_functions({**self._kernel.module_files(), **modules}, account["sections"]),
         )
@@ -195,6 +196,6 @@ class Look:
         return [instructions_by_address(blocks, pairs) for pairs in intervals]
 
 
-def _plain(machine: QemuMachine, command: tuple[str, ...], place: Path) -> QemuMachine:
+def _unobserved(machine: QemuMachine, command: tuple[str, ...], place: Path) -> QemuMachine:
     """Return the same machine with another program and without observers."""
     return replace(machine, command=command, raw=place, console=place / "console.log", observers=(), speed=Speed(0))

@@ -116,8 +116,8 @@ def write(
 
 @dataclass(frozen=True)
 class PerfSamples:
-    """Samples of perf. ``found`` are (time in ns of perf's clock, process, address) in file order; ``lost`` is how many
-    were not recorded.
+    """Samples of perf. ``found`` are (time in ns of perf's clock, process, address) in file order; ``lost`` were not
+    recorded.
 
     ``throttled`` counts how often the kernel paused sampling until its next tick because the rate was too high.
     """

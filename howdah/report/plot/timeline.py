@@ -174,7 +174,7 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
     found = []
     for name in figure.series:
         mine = curves.get(name, {})
-        if _SERIES[name].is_of_the_run:
+        if _SERIES[name].is_per_run:
             cut = [_cut(curve, begin, end) for curve in list(mine.values())[:1]]
             found += [
                 TimelineCurve(name, label, "", 0, style, limits_of(run.plan.path), *part)
@@ -198,7 +198,7 @@ def _sequence(run: Run) -> dict[str, Curve]:
     return {
         series.label("flow"): curve_of(_SERIES["sequence"], series, window_ms(run))
         for series in sample_run(run)
-        if _SERIES["sequence"].is_made_of(series.metric, series.label("role"))
+        if _SERIES["sequence"].matches(series.metric, series.label("role"))
     }
 
 
