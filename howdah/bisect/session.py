@@ -247,7 +247,7 @@ class Session:
                 if answer.verdict != expected:
                     self.record.unlink()  # do not keep it: the user will name other ends
                     raise HowdahError(
-                        f"{revision[:12]}was named {expected}, but it is {_shown(answer.verdict)}: {answer.why}",
+                        f"{revision[:12]} was named {expected}, but it is {_shown(answer.verdict)}: {answer.why}",
                         where=str(tree.repository),
                         hint="Name other ends, or another claim; docs/nightly.md says how answers are found.",
                     )

@@ -4,8 +4,8 @@
 The grid tells a mechanism from chance. It shows a mechanism if both hold:
 
 1. The open values decide. Either the claim holds at some value of one field, whatever the other fields are. Or it holds
-at two points or more, which are exactly those with certain values of several fields. 2. Its reverse, if it has one, is
-measured at fewer points than the claim itself.
+   at two points or more, which are exactly those with certain values of several fields.
+2. Its reverse, if it has one, holds at fewer points than the claim itself.
 
 A claim that holds at some point of such a grid *differs*. One that holds at some point of another grid *depends* on
 what is open: nothing shows which values the source used. docs/claims.md explains this to readers.

@@ -74,7 +74,7 @@ class Falsify:
         points = measured.points
         margins = [margin for point in points if (margin := self._margin(point)) is not None]
         without = next((why for point in points if (why := judging.missing(point.at))), "")
-        if without or len(margins) < len(points):  # without the value in every run there is no score
+        if without or len(margins) < len(points):  # no score if any run lacks the value
             return CandidateScore(None, False, without or found.why or text)
         margin = (min if self.claim.hold == "any" else max)(margins)
         if found.than:
@@ -103,7 +103,7 @@ class Falsify:
 
 
 def _miss(expect: RangeSection, metric: Metric, value: float | None) -> float | None:
-    """The distance from a value to the nearest bound it violates, relative to the bound; negative inside the range."""
+    """The distance from a value to the nearer bound of a range, relative to the bound; negative inside the range."""
     if value is None:
         return None
     low, high = bounds(expect, metric)

@@ -221,7 +221,7 @@ class SearchSession:
         if isinstance(self.goal, Falsify) and base.score.found:
             raise HowdahError(
                 f"the claim {self.goal.claim.id} already fails with the profile as written: {base.score.text}",
-                hint="Search for a claim that holds there. This profile is itself a counterexample.",
+                hint="Name a claim that holds there, or run the profile: it is itself a counterexample.",
             )
         self.say(f"the profile as written: {base.score.text}")
 

@@ -18,7 +18,7 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 def run_axes(run: Run) -> Axes:
-    """The run's axes: those of its plan, or those in its directory's name if it has no plan."""
+    """The run's axes: those of its plan; without a plan, what the experiment's index and its other runs tell."""
     if run.plan is None:
         return Axes({"run": run.name, "kernel": run.kernel, "algorithm": run.algorithm, "repetition": run.repetition})
     return axes_of(run.plan, run.release)

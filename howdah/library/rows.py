@@ -68,8 +68,8 @@ class Rows:
     def where(self, condition: pc.Expression | None = None, /, **values: Any) -> Rows:
         """Keep the rows that satisfy a pyarrow expression and have the given column values.
 
-        A list of values matches any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. Pass a column with a
-        dot in its name in a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for an unknown column.
+        A list of values matches any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. Use a dictionary for
+        a name that Python does not allow: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for an unknown column.
         """
         self._check_known(values)
         parts = [] if condition is None else [condition]

@@ -116,7 +116,7 @@ class Spool:
         with self._named():
             place = self._file.seek(0, os.SEEK_END)
             self._file.write(content)
-            self._file.flush()  # or the disk would be told to be full when it is read
+            self._file.flush()  # so that a full disk is reported here, not on reading
         return place
 
     @contextmanager

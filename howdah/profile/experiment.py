@@ -67,7 +67,7 @@ class RecordedSection(Section):
     retransmitted_packets: int | None = fixed(None, ge=0, description="retransmitted segments")
     held_back_by: Text | None = fixed(None, description="as `held_back_by` of docs/measures.md")
     exit: RecordedExitSection | None = fixed(None, description="its exit from slow start")
-    startup_left: bool | None = fixed(None, description="false: it did not leave slow start; default: unknown")
+    startup_left: bool | None = fixed(None, description="false: never left slow start; without this and exit: unknown")
     course: RecordedCourseSection | None = fixed(
         None, description="its time series at the sender, if the recording has packets"
     )

@@ -152,7 +152,7 @@ class GroupSection(Section):
         default=None, description="draw starts uniformly over this time, again in each repetition"
     )
     size: Bytes | None = Field(default=None, description="bytes that each connection transfers")
-    sizes: SizesSection | None = Field(default=None, description="instead of size: a distribution")
+    sizes: SizesSection | None = Field(default=None, description="instead of size: drawn for each connection")
     lifetime: PositiveDuration | None = Field(
         default=None, description="how long each connection sends; without size and lifetime: to the end of the run"
     )

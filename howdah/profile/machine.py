@@ -56,7 +56,7 @@ class MachineChoiceSection(Section):
 
 
 class MachinesSection(Section):
-    """Which machines the ``machines`` engine uses for roles that have several; other engines ignore it."""
+    """Which machines the ``machines`` engine uses for roles that have several; other engines refuse it."""
 
     sender: MachineChoiceSection = Field(
         default_factory=MachineChoiceSection, description="machine of the senders' hosts"

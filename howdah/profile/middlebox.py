@@ -42,7 +42,7 @@ Overhead = Annotated[
 
 
 class MiddleboxSection(Section):
-    """A hop after the delay line that treats packets during the run as hops of the Internet do.
+    """A hop after the delay line that treats packets as hops of the Internet do, from the epoch to the end of the run.
 
     ``mtu``, ``overhead``, ``clear_ecn`` and ``strip`` apply in both directions; ``lose``, ``duplicate`` and ``corrupt``
     forward, towards each receiver.
@@ -98,7 +98,7 @@ class MiddleboxSection(Section):
 
     @property
     def forward(self) -> bool:
-        """Whether it affects packets in the forward direction only."""
+        """Whether it has an effect that applies in the forward direction only."""
         return bool(self.lose or self.duplicate or self.corrupt)
 
     @property

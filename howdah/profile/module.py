@@ -73,7 +73,7 @@ def files_of(
 def provided_modules(
     source: Path, further: tuple[Path, ...] = (), define: tuple[tuple[str, str], ...] = ()
 ) -> tuple[ProfileModule, ...]:
-    """The modules of a .c, .ko or .bpf.c file with ``further`` linked sources, or of a directory with a Makefile."""
+    """The modules of a .c, .ko or .bpf.c file with the ``further`` sources, or of a directory's Kbuild or Makefile."""
     if source.is_dir():
         return tuple(_of_directory(source, define))
     return (ProfileModule(module_name(source), source.name, _registered((source, *further), define)),)

@@ -247,7 +247,7 @@ class PathSection(Section):
     schedule: list[StepSection] = Field(
         default_factory=list, max_length=10_000, description="changes of rates, delay and losses at given times"
     )
-    trace: TraceSection | None = Field(default=None, description="changes from a file, combined with those of schedule")
+    trace: TraceSection | None = Field(default=None, description="changes from a file that schedule does not make")
     rate_variation: RateVariationSection | None = Field(default=None, description="a random rate, drawn from the seed")
     handover: HandoverSection | None = Field(default=None, description="satellite hand-overs")
 
@@ -274,7 +274,7 @@ class PathSection(Section):
         self._check_queues()
         for index, hop in enumerate(self.hops):
             if hop.rate < self.rate:
-                what = "this hop is slower than path.rate, which is the slowest rate; give earlier hops place: before"
+                what = "this hop is slower than path.rate; give path.rate the slowest, and hops before it place: before"
                 raise FieldError(what, "hops", index, "rate")
         check_steps(self.schedule, "schedule")
         for name in ("loss", "reverse_loss"):
@@ -312,7 +312,7 @@ class PathSection(Section):
             raise FieldError("without a forward delay no packet can overtake", "reorder")
 
     def _check_rates(self) -> None:
-        """Raise FieldError unless one source sets each rate (a link's trace, drawn rates or steps)."""
+        """Raise FieldError if two of link, drawn rates and steps set a rate, or steps set one that is unlimited."""
         if self.link is not None and self.rate_variation is not None:
             raise FieldError("link and rate_variation are both given; give one", "rate_variation")
         others = {

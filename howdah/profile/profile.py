@@ -182,8 +182,8 @@ Check = Callable[[Sequence[Any]], list[PointScenario]]
 class SweepPart(Computed[PointScenario]):
     """Points of one part of a sweep: the profile's own, a control's, a grid point's, or the cross-check.
 
-    The chosen points (all, if ``whole``) are checked at once, the others on demand. ``fewer``, if given, is
-    the number of repetitions, instead of the profile's. Raises ProfileError for an invalid point, at once or on demand.
+    The chosen points (all, if ``whole``) are checked at once, the others on demand. ``fewer``, if given, is the
+    number of repetitions, from the first on. Raises ProfileError for an invalid point, at once or on demand.
     """
 
     def __init__(

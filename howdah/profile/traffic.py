@@ -110,7 +110,7 @@ class TrafficSection(Section):
     )
     wire_bytes: Bytes | None = Field(
         default=None,
-        description="stop the client after the sending host's interface has sent this much since its start",
+        description="stop the client after the sending host's interface has sent this much since the flow's start",
     )
     quic: Literal["off", "ngtcp2", "aioquic"] = Field(
         default="off", description="a QUIC stack whose server sends to its client ([quic.md](quic.md))"

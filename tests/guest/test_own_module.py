@@ -174,7 +174,7 @@ def test_ready_modules_with_names_that_are_taken_are_refused(engine: UmlEngine, 
     with pytest.raises(HowdahError, match=r"has a module tcp_cubic built in.*\n.*--kernel TREE"):
         _run(engine, profile, tmp_path / "one")
     profile.write_text(f"{PROFILE}modules: [tcp_mine.ko]\nalgorithm: cubic\n")
-    with pytest.raises(RunFailedError, match=r"File exists.*cubic already registered.*take the place"):
+    with pytest.raises(RunFailedError, match=r"File exists.*cubic already registered.*replace the one"):
         _run(engine, profile, tmp_path / "two")
     # The kernel does not go by the file's name, and neither does howdah.
     shutil.copyfile(tmp_path / "tcp_mine.ko", tmp_path / "tcp_vegas.ko")

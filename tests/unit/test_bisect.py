@@ -91,9 +91,9 @@ def test_skipped_revisions_elsewhere_do_not_hide_the_first_bad_one(tmp_path: Pat
     assert history.session.find(history.question(), _trial, _quiet).first_bad == history.commits[5]
 
 
-@pytest.mark.parametrize(("answers", "wrong"), [([BAD, BAD, BAD], "named good, but it is bad"),
-                                                ([GOOD, GOOD, GOOD], "named bad, but it is good"),
-                                                ([SKIP, GOOD, BAD], "named good, but it is skipped")])  # fmt: skip
+@pytest.mark.parametrize(("answers", "wrong"), [([BAD, BAD, BAD], " was named good, but it is bad"),
+                                                ([GOOD, GOOD, GOOD], " was named bad, but it is good"),
+                                                ([SKIP, GOOD, BAD], " was named good, but it is skipped")])  # fmt: skip
 def test_ends_that_are_not_what_they_are_said_to_be(tmp_path: Path, answers: list[str], wrong: str) -> None:
     history = History(tmp_path, answers)
     history.session.open(history.question(), _quiet)
