@@ -58,7 +58,7 @@ class Stairs:
         self._until, self._height = until, height
 
     def integral(self, time_ns: Integers | Reals | int) -> NDArray[np.float64]:
-        """Return the capacity from time 0 to ``time_ns``, with an instant at ``time_ns``; negative before time 0."""
+        """Return the capacity from time 0 to ``time_ns``, including what comes then; negative before time 0."""
         at = np.asarray(time_ns, dtype=np.float64)
         outside = np.minimum(at, 0.0) + np.maximum(at - self._end_ns, 0.0)
         come = self._until(np.minimum(at, float(self._end_ns)))

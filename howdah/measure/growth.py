@@ -60,8 +60,8 @@ def growth_end(trace: FlowTrace, flying: Reals, without: int = 1) -> GrowthEnd |
 
     A round grows if its most packets in flight are at least :data:`STILL_GROWS` times those of the last round that
     grew. The growth ends with a round after which ``without`` rounds in a row do not grow. Otherwise it ends at the
-    peak of the final round, if the flow lasts more than two round trips beyond it with its losses unrepaired. Else
-    None.
+    peak of the final round, if ACKs go on for more than two round trips after it, as its losses are then not repaired
+    when the flow ends. Else None.
     """
     starts = rounds(trace)
     if starts.size < 2:

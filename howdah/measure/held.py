@@ -14,8 +14,8 @@ processed) is therefore the limit that the sender met in between, and each such 
    share of a busy link.
 6. The reverse path is busy.
 7. Losses are repaired.
-8. The congestion window is full: after a restart that followed an idle time, or after a cut until it is back at its
-   previous size; else it grows beyond its largest size so far.
+8. The congestion window is full: after a restart that followed an idle time, or a cut, until it is back at its largest
+   size so far; else it grows beyond that.
 9. There is room: unsent data wait and leave at the pacing rate, or there are none. The last flight of a transfer, or
    of an answer, is held back by what held back the flight before it.
 

@@ -159,7 +159,7 @@ def _immediate(trace: FlowTrace) -> bool:
 
 
 def _send_times(trace: FlowTrace) -> tuple[Integers, Integers]:
-    """Return the earliest send time of the newest byte that each ACK acknowledges, and the record that released it."""
+    """Return, for each ACK, the earliest send time of its newest byte and the record that released it (-1: none)."""
     newest = np.maximum.accumulate(trace.snd_nxt)
     before = np.searchsorted(newest, trace.una_after, side="left") - 1
     first = max(trace.connected_ns or 0, trace.start_ns) if _immediate(trace) else trace.time_ns[0]

@@ -117,7 +117,7 @@ def interval_ranks(count: int, share: float) -> tuple[int, int]:
 
 
 def statistic(values: list[float]) -> Statistic:
-    """Return the statistic of at least one value; the interval is mean ± t(n-1) s / sqrt(n), sample's s."""
+    """Summarise one or more values; interval: mean ± t(n-1) s / sqrt(n) with the sample's standard deviation s."""
     count = len(values)
     if not count:
         raise ValueError("no values")

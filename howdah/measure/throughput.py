@@ -91,7 +91,7 @@ def flow_goodput_bits_per_second(trace: FlowTrace, begin_ns: int, end_ns: int) -
 
 
 def utilisation(traces: list[FlowTrace], capacity: FairCapacity, begin_ns: int, end_ns: int) -> float | None:
-    """Return bytes acknowledged by all flows in a window over what the path can carry (goodput of a full pipe)."""
+    """Bytes acknowledged by all flows in a window over what the path can carry (goodput of a full pipe): a ratio."""
     if end_ns <= begin_ns:
         return None
     got = sum(int(trace.acked_bytes(end_ns) - trace.acked_bytes(begin_ns)) for trace in traces)

@@ -35,7 +35,7 @@ def leaf(cell: Cell, buffer_bytes: int, rate_bits_per_second: int, hop: int | No
 def _planned_queue(
     cell: Cell, queue: QueueSection, link: HopLink, buffer: tuple[str | int, ...], place: tuple[str | int, ...]
 ) -> HopQueue:
-    """Return the queue for this room. ``buffer`` and ``place``: where a profile has its buffer and its kind."""
+    """Return the queue for this link. ``buffer`` and ``place``: where a profile has its buffer and its kind."""
     try:
         return queue.discipline.from_parameters(queue.parameters(), link)
     except UnfitError as error:

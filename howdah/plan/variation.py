@@ -98,7 +98,7 @@ def _added_delay_us(variation: DelayVariation, value: float, measured_us: list[i
 
 
 def normals(interval_us: int, correlation_time_us: int, generator: random.Random) -> Iterator[float]:
-    """Yield standard normal values, one per interval, without end; correlation falls to 1/e in that time."""
+    """Yield endless standard normal values, one per interval; correlation falls to 1/e in the correlation time."""
     phi = math.exp(-interval_us / correlation_time_us) if correlation_time_us else 0.0
     innovation = math.sqrt(1 - phi * phi)
     value = generator.gauss(0, 1)
