@@ -18,8 +18,6 @@ from pathlib import Path
 from howdah.running import is_running
 
 _NAME = re.compile(r"howdah-.*[0-9a-f]{16}-(\d+)")
-
-
 _LOCK = ".lock"  # in a directory, while it is used
 
 
@@ -90,11 +88,14 @@ def remove_if_abandoned(path: Path, owner: str | None) -> bool:
             return False
         is_directory = stat.S_ISDIR(status.st_mode)
         fcntl.flock(descriptors[0], (fcntl.LOCK_EX if is_directory else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        if is_directory:  # made if need be: who is just about to hold it waits, and then finds it gone
+        if is_directory:  # create the lock: a process that is about to hold it waits, and then finds it gone
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
             descriptors.append(os.open(_LOCK, flags, 0o600, dir_fd=descriptors[0]))
             fcntl.flock(descriptors[1], fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                if os.fstat(descriptors[1]).st_nlink:  # the directory got its final name after it was opened
+                    os.unlink(_LOCK, dir_fd=descriptors[0])
         else:
             path.unlink(missing_ok=True)
     except OSError:
@@ -102,4 +103,6 @@ def remove_if_abandoned(path: Path, owner: str | None) -> bool:
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
+    with suppress(OSError):
+        path.rmdir()  # on NFS the open lock kept the directory
     return True

@@ -33,9 +33,7 @@ from howdah.work.job import Job, Outcome, Rest, Work
 
 _MOST_ATTEMPTS = 20  # attempts of a run whose worker is lost each time
 _ATTEMPTS_AT_FAILED = 3  # attempts of a run whose guest dies: one killed by its machine may survive elsewhere
-_STALLED_AFTER_S = (
-    60.0  # a worker is lost after so long without a message; while it makes a run it sends one each second
-)
+_STALLED_AFTER_S = 60.0  # without a message, after which a worker is lost; it sends one each second of a run
 _RESULT_LIMIT_S = 60.0  # to receive a result that Dask has
 _HELD_S = 30.0  # to wait for a lost worker, which may have finished its run, before repeating the run
 _FULL_LIMIT_S = 60.0  # to wait while the disks of all workers are full

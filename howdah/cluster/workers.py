@@ -87,7 +87,7 @@ class Member:
     """A worker. Workers with the same ``store`` share what was sent; ``refused`` is the reason why it is not used.
 
     A ``full`` worker is used again when its disk has room. ``making`` has the keys of runs that it was already making
-    when it joined: a scheduler had lost it.
+    when it joined, for a scheduler that it had lost.
     """
 
     address: str
@@ -120,10 +120,8 @@ class Workers:
         self._lock = threading.Lock()
         self._sending = sending
         self._ended = threading.Event()
-        self._own = {
-            "agent": agent_sha256(),
-            "analysis": analysis_sha256(),
-        }  # not in a thread: Python 3.11's parser may fail there
+        # Not in a thread, where Python 3.11's parser may fail.
+        self._own = {"agent": agent_sha256(), "analysis": analysis_sha256()}
         self._thread = threading.Thread(target=self._watch, name="howdah workers", daemon=True)
         self._thread.start()
 

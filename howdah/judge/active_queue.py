@@ -84,6 +84,6 @@ def _two_queues(plan: Plan, state: Snapshots) -> Iterator[Check]:
             message += f"{item['step_marks']} of {item['marked']} marks are by the step"
             wrong = arrived != left or item["step_marks"] > item["marked"]
             if arrived != left:
-                message += f"; {abs(arrived - left)} packets {'are missing' if arrived > left else 'more than arrived'}"
+                message += f"; {abs(arrived - left)} packets {'are missing' if arrived > left else 'more than came'}"
             label = f"two queues {node}:{item['interface']}"
             yield Check(label, ACCOUNTING, not wrong, message, arrived, left, 0, "packets")

@@ -161,7 +161,7 @@ def _part_of_buffer(part_bytes: int, stage: str, found: CalibrationRecord, expec
 
 
 def _loss(plan: Plan, stage: str, found: CalibrationRecord, tolerance: Tolerance) -> Check:
-    """Check the probes lost on a path whose buffer does not overflow: a binomial count of the configured ratio, or
+    """Check the packets lost on a path whose buffer does not overflow: a binomial count of the configured ratio, or
     none."""
     sent, received = (found.loss.sent, found.loss.received) if found.loss is not None else (None, None)
     ahead, back = plan.path.losses(ahead=True), plan.path.losses(ahead=False)

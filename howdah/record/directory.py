@@ -23,7 +23,7 @@ from howdah.scratch import remove_if_abandoned
 
 PARTIAL = ".partial-"
 WRITING = ".writing-"  # prefix of a file that is being written, in the directory of its final path
-_OWN_NAME_BYTES = 200
+_OWN_NAME_BYTES = 200  # the most of a file's own name in that of what becomes it
 _OWNER = re.compile(r"-(\d+)$")
 _PARTIAL_NAME = re.compile(rf"{re.escape(PARTIAL)}(.+)-\d+")
 
@@ -100,12 +100,12 @@ def writing_name(path: Path) -> Path:
 
 
 def beside(path: Path, mark: str) -> Path:
-    """The name of what becomes ``path``, with this process in it; cut, because a name has at most 255 bytes."""
+    """A temporary name beside ``path``, with this process's number. It is cut: a file name has at most 255 bytes."""
     return path.with_name(f"{mark}{os.fsdecode(os.fsencode(path.name)[:_OWN_NAME_BYTES])}-{os.getpid()}")
 
 
 def of_place(error: OSError, temporary: Path, path: Path) -> OSError:
-    """The error about ``path``, which the user gave, where it is about what becomes it, or about no file."""
+    """Return the error with ``path``, which the user gave, if it names ``temporary``, a file below it, or no file."""
     name = error.filename
     if error.errno and (name is None or str(name).startswith(str(temporary))):
         return OSError(error.errno, error.strerror or os.strerror(error.errno), str(path))
@@ -114,7 +114,7 @@ def of_place(error: OSError, temporary: Path, path: Path) -> OSError:
 
 @contextmanager
 def in_its_place(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to, which takes its place at the end, or goes after an error.
+    """Provide a file beside ``path`` to write to; rename it to ``path`` at the end, or remove it after an error.
 
     A reader sees either the old file or the whole new one. An OSError names ``path``, which the user gave.
     """
@@ -123,11 +123,11 @@ def in_its_place(path: Path) -> Iterator[Path]:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             with suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)  # shows that it is being written (remove_left)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)  # in use: remove_if_abandoned
             yield temporary
+            temporary.replace(path)  # before others can lock it, and remove it
         finally:
             os.close(descriptor)
-        temporary.replace(path)
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -151,7 +151,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def remove_abandoned(path: Path) -> bool:
-    """Remove a partial directory or file if the process whose number ends its name has ended. Return whether it was."""
+    """Remove a partial directory or file if the process whose number ends its name has ended. Return whether it has."""
     owner = _OWNER.search(path.name)
     return remove_if_abandoned(path, owner.group(1) if owner else None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one part of a plan says of another: hosts, interfaces, queues, flows. Later stages look these up by name."""
+"""Check the references inside a plan: hosts, interfaces, queues and flows, which later stages look up by name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from howdah.plan.placed import Class, FollowLink, PlacedQueue, Replace
 from howdah.plan.plan import Plan
 
 _LOOPBACK = "lo"
-_OUTERMOST = ("root", "ingress")  # no queue of the interface
+_OUTERMOST = ("root", "ingress")  # parents that are no queue of the interface
 _Place = tuple[str, str]
 
 
 def check_references(plan: Plan) -> None:
-    """Raises ValueError for a name of a part that the plan does not have, with the place of the reference.
+    """Raise ValueError, with the place of the reference, for a name that the plan does not have.
 
-    What is at an interface, and what measures the path, is checked where the plan makes links.
+    References to interfaces and queues, and those of the calibration, are checked only if the plan makes links: the
+    plan of a simulator makes none.
     """
     hosts = {host.name for host in plan.hosts}
     if len(hosts) != len(plan.hosts):
@@ -32,9 +33,10 @@ def check_references(plan: Plan) -> None:
         for number, target in enumerate(plan.calibration.targets):
             for end in ("sender", "receiver"):
                 _require(getattr(target, end), hosts, f"{end} of calibration.targets.{number}", "host")
+        interfaces = {":".join(each) for each in links}
         for what, (node, interface) in _interfaces(plan):
             if interface != _LOOPBACK:
-                _require(f"{node}:{interface}", {":".join(each) for each in links}, what, "interface")
+                _require(f"{node}:{interface}", interfaces, what, "interface")
         _check_places(plan)
     _check_kinds(plan)
     _check_flows(plan)
@@ -97,7 +99,7 @@ def _check_places(plan: Plan) -> None:
             continue
         wanted = []
         if not isinstance(step, FollowLink) and step.parent not in _OUTERMOST:
-            wanted.append(f"{step.parent.partition(':')[0]}:")  # some queues have classes that nobody makes
+            wanted.append(f"{step.parent.partition(':')[0]}:")  # the queue: no operation makes some classes
         if what.startswith("event"):
             wanted.append(step.classid if isinstance(step, Class) else step.handle)
         for handle in wanted:

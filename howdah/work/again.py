@@ -69,7 +69,9 @@ class Again:
         shown = [
             (name, *(_short(name, each) for each in both)) for name, both in self.changed.items() if name != _MODULES
         ]
-        shown += [(f"module {name}", *map(_module, both)) for name, both in self._modules()]
+        for name, both in self._modules():
+            with_file = all(each is None or each.sha256 for each in both)  # an earlier release recorded no digest
+            shown.append((f"module {name}", *(_module(each, with_file=with_file) for each in both)))
         return [f"{name}: {before}, now {now}" for name, before, now in shown if before != now]
 
     def _modules(self) -> Iterator[tuple[str, tuple[ModuleOrigin | None, ModuleOrigin | None]]]:
@@ -278,8 +280,9 @@ def _short(name: str, value: Any) -> str:
     return str(value)
 
 
-def _module(about: ModuleOrigin | None) -> str:
+def _module(about: ModuleOrigin | None, *, with_file: bool) -> str:
     if about is None:
         return "none"
     values = ", ".join(f"{name}={value}" for name, value in sorted((about.parameters or {}).items()))
-    return f"{about.srcversion or 'without srcversion'} (file {str(about.sha256)[:12]}{values and f'; {values}'})"
+    more = "; ".join(filter(None, (f"file {str(about.sha256)[:12]}" if with_file else "", values)))
+    return (about.srcversion or "without srcversion") + (more and f" ({more})")

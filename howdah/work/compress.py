@@ -58,7 +58,7 @@ def is_large(directory: RunDirectory) -> bool:
 
 
 def compress_run(directory: RunDirectory) -> Compressed | None:
-    """Compress the large files in raw/ of a finished run for which ``refused`` returns None.
+    """Compress the large files in raw/ of a finished run for which ``why_not_compressible`` returns None.
 
     Return None if nothing becomes smaller. The caller holds the experiment's lock. A run without digests gets none,
     because nothing records what its files were. Raise HowdahError on failure; the run is then unchanged.

@@ -117,7 +117,7 @@ def _checks(plan: Plan, **changes: int) -> dict[str, Check]:
         ({"came": 23}, "marks forward", "27 marks are missing"),
         ({"came": 51}, "marks forward", "more than were marked"),
         ({"classic": 600}, "two queues left:left-eth0", "2 packets are missing"),
-        ({"packets": 895}, "two queues left:left-eth0", "1 packets more than arrived"),
+        ({"packets": 895}, "two queues left:left-eth0", "1 packets more than came"),
         ({"step_marks": 51}, "two queues left:left-eth0", "51 of 50 marks"),
     ],
 )

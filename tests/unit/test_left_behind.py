@@ -22,7 +22,7 @@ from howdah.command.main import main
 from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
 from howdah.publish.serve import experiments
-from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, write_json, write_whole
+from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, sweep_writing, write_json, write_whole
 from howdah.scratch import held, remove_if_abandoned, scratch, sweep_scratch
 from howdah.work.experiment import ExperimentDirectory, PlannedRun, begin_run, find
 from tests.unit.recorded_run import recorded_plan
@@ -256,6 +256,34 @@ def test_what_is_removed_before_it_is_locked_is_not_used(tmp_path: Path, monkeyp
     monkeypatch.setattr(fcntl, "flock", removed_meanwhile)
     with pytest.raises(FileNotFoundError, match="x-1"), held(place):
         pass
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_what_is_finished_while_it_is_looked_at_keeps_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, final, lock = tmp_path / "x-1", tmp_path / "x", fcntl.flock
+
+    def finished_meanwhile(file: int, how: int) -> None:
+        lock(file, how)
+        if place.exists():
+            place.rename(final)
+
+    place.mkdir()
+    monkeypatch.setattr(fcntl, "flock", finished_meanwhile)
+    remove_if_abandoned(place, "1")
+    assert [*tmp_path.rglob("*")] == [final]
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_file_is_locked_until_it_has_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    close = os.close
+
+    def swept_meanwhile(descriptor: int) -> None:
+        close(descriptor)
+        sweep_writing(tmp_path)
+
+    monkeypatch.setattr(os, "close", swept_meanwhile)
+    write_whole(tmp_path / "x", "whole")
+    assert (tmp_path / "x").read_text() == "whole"
 
 
 def test_workers_of_two_containers_with_one_number_make_the_same_run(tmp_path: Path) -> None:

@@ -277,7 +277,10 @@ def test_rerun_names_the_module_whose_header_alone_changed(bench: Bench, monkeyp
     assert change in text
     assert "ss_other" not in text
     assert text.count("changed since") == 1
-    assert "same kernel, guest tree, modules" in rerun(made[0].model_copy(update={"sha256": None}), made[1])
+    before = made[0].model_copy(update={"sha256": None})
+    assert "same kernel, guest tree, modules" in rerun(before, made[1])
+    other = made[1].model_copy(update={"srcversion": "CCCC"})
+    assert "changed since the original run: module ss_mine: AAAA, now CCCC\n" in rerun(before, other)
 
 
 def _engine_of(release: str, report: EngineReport | None = None) -> Callable[..., EngineReport]:
