@@ -123,7 +123,7 @@ def in_its_place(path: Path) -> Iterator[Path]:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             with suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)  # shows that it is being written (remove_left)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)  # shows that it is being written (remove_if_abandoned)
             yield temporary
         finally:
             os.close(descriptor)
