@@ -100,7 +100,7 @@ def file_of_error(error: OSError) -> str | None:
 
 
 def shorter(place: str | None) -> str:
-    """What to do about a name that is too long, of which ``place`` is the path."""
+    """Return what to do about a path with a name that is too long, or that is too long itself."""
     longest = max((place or "").split("/"), key=lambda name: len(name.encode(errors="surrogateescape")))
     size = len(longest.encode(errors="surrogateescape"))
     if size <= _NAME_BYTES:

@@ -127,7 +127,7 @@ def is_too_dense(content: bytes) -> bool:
 
 
 def escape_controls(text: str) -> str:
-    """Escape control characters as ``\\\\x1b``, so that an untrusted name cannot control the terminal."""
+    """Escape control characters as ``\\x1b``, so that an untrusted name cannot control the terminal."""
     return _ACTS.sub(_written, text)
 
 

@@ -102,8 +102,8 @@ def stage_collectors(directory: RunDirectory, plan: Plan) -> None:
 def stage_programs(directory: RunDirectory, plan: Plan) -> None:
     """Copy the files of the profile's programs into share/program/FLOW-END/.
 
-    A file that is already there with the plan's digest stays (``bring_programs``). Raises RunFailedError, without
-    writing anything, for a file whose digest has changed since the plan was made.
+    A file that is already there with the plan's digest stays (``bring_programs``). Raises RunFailedError for a file
+    whose digest has changed since the plan was made, before any of it is written.
     """
     titles = {flow.id: flow.title for flow in plan.flows}
     for folder, file in programs_of(plan):

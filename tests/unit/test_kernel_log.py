@@ -139,7 +139,7 @@ def test_a_console_without_a_panic_tells_none(tmp_path: Path) -> None:
     assert kernel_alarm(file, ()) is None
     file.write_text("[ 1.0] BUG: scheduling while atomic: swapper/0\n" + "[ 1.0] bad: scheduling!\n" * 100_000)
     said = str(kernel_alarm(file, ("m",)))
-    assert "slept where TCP cannot wait (BUG: scheduling while atomic: swapper/0)" in said
+    assert "sleeping where TCP must not sleep (BUG: scheduling while atomic: swapper/0)" in said
     assert said.endswith("; the profile's module m was in use")
 
 

@@ -61,7 +61,7 @@ def build(
     """Build whatever the cache lacks; the tree with ``packages`` in addition to the usual ones.
 
     A kernel that this command has already prepared is used as it was then, and one that failed to compile is not
-    compiled again (prepared_kernel.py).
+    compiled again (uml_kernel.py).
 
     Raises HowdahError, which says what does not build and why; a module that fails does not fail the others.
     """

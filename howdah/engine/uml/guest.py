@@ -50,7 +50,7 @@ class Guest:
     time; ``wall_clock_limit_s`` limits the wall time in which virtual time stands still. ``profiled``: perf samples the
     kernel's process (profiler.py). ``pollers`` and ``busy_limit_s`` are those of ``Life``. ``wire`` is the descriptor
     of the memory shared with other guests (wire.py). ``own_modules`` are the profile's modules in use. ``c_library`` is
-    the root whose C library starts the kernel (own_loader.py); None: this machine's.
+    the root whose C library starts the kernel (guest_tree.py); None: this machine's.
     """
 
     kernel: Path
