@@ -19,7 +19,7 @@ class TwinRun(FilePart):
 
     run: str
     distance: float | None = Field(description="the largest of 'distances'; null if the recording has no time series")
-    distances: dict[str, float] = Field(description="of each curve: the mean difference divided by the recorded mean")
+    distances: dict[str, float] = Field(description="of each curve: mean difference / recorded mean")
     not_explained: list[str] = Field(description="differences of the run, in sentences")
 
 
