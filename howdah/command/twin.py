@@ -19,7 +19,9 @@ class TwinRun(FilePart):
 
     run: str
     distance: float | None = Field(description="the largest of 'distances'; null if the recording has no time series")
-    distances: dict[str, float] = Field(description="of in flight, acknowledged, round trip: shares of the mean")
+    distances: dict[str, float] = Field(
+        description="of each curve (in flight, acknowledged, round trip): mean difference / recorded mean"
+    )
     not_explained: list[str] = Field(description="differences of the run, in sentences")
 
 

@@ -126,7 +126,7 @@ _FEW_SAMPLES = 3  # ACKs, and round trips, that a course needs
 
 @dataclass(frozen=True)
 class FlowPoints:
-    """A flow at some times, all of shape (n,). ``time_s`` counts from the begin of the connection. The state is that of
+    """A flow at some times, all of shape (n,). ``time_s`` counts from the start of the connection. The state is that of
     the last ACK, and ``rtt_s`` the last sample (before the first sample, that one)."""
 
     time_s: Reals

@@ -192,6 +192,7 @@ def _ppp(walk: _Walk, rows: Integers) -> None:
 
 
 def _ppi(walk: _Walk, rows: Integers) -> None:
+    """Skip the per-packet information of Wi-Fi captures: it has its length and the following link type."""
     rows = walk.with_bytes(rows, 8)
     _continue_at_link(walk, rows, walk.little(rows, 2, 2), walk.little(rows, 4, 4))
 

@@ -184,7 +184,7 @@ _RULES: tuple[Callable[[_LossEvidence], _Verdict | None], ...] = (
 def _queue_before_losses(course: SenderCourse, trips: RoundTrips) -> tuple[Reals, Integers]:
     """The queue in ns met by the segments right before each lost one, and the ACK after which the lost one left.
 
-    SeenLosses without a sample close before them are left out.
+    Losses without a sample close before them are left out.
     """
     if not course.again.size or not trips.ack.size:
         return np.zeros(0), np.zeros(0, np.int64)

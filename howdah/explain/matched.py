@@ -145,6 +145,7 @@ def _coded(packets: _Packets, with_ident: bool) -> Keys:
 
 
 def _ranked(keys: Keys) -> Keys:
+    """Make equal keys different: the n-th of equal packets matches the n-th at the other tap."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])

@@ -113,9 +113,8 @@ def _measure_differences(recorded: RecordedSection, values: Mapping[str, object]
     if again is not None and more > max(_FEW_PACKETS, ALIKE * again):
         yield f"retransmissions: {counted(again, 'packet')} recorded, {theirs} in the twin"
     goodput = values.get("goodput_bits_per_second")
-    if recorded.course is None and isinstance(
-        goodput, int | float
-    ):  # with a course, the curve of acknowledged bytes shows it
+    # With a course, the curve of acknowledged bytes shows it.
+    if recorded.course is None and isinstance(goodput, int | float):
         yield from _goodput_difference(recorded.goodput, float(goodput))
     held = values.get("held_back_by")
     if recorded.held_back_by not in (None, HeldBy.UNKNOWN.value, held):

@@ -130,7 +130,7 @@ def _buffer(losses: SeenLosses, trips: RoundTrips, found: SeenRate, per_ack: flo
         reason = "nothing was lost to a full queue" + (": the buffer is at least what was in it" if least else "")
         return absent(reason, least or None)
     levels = losses.levels_ns
-    # SeenLosses come in rows; each row begins with the queue full. The fullest that a sample saw is the best one.
+    # Losses come in rows; each row begins with the queue full. The fullest that a sample saw is the best one.
     top = float(np.percentile(levels[levels >= (1 - 2 * SAME_LEVEL) * levels.max()], 50))
     top = max(top, float(np.percentile(trips.queue_ns, 99.9)))
     varied_ns = min(found.wander_ns, top) / 2

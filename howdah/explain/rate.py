@@ -100,8 +100,8 @@ def _in_bunches(found: Estimate, course: SenderCourse, frame: float, used: Flags
 
 
 def _is_even(found: Estimate, course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> bool:
-    """Whether a few segments at a time also come at the rate, or are too few to tell. After a queue they do. A window
-    that is limited by a varying delay comes in bursts, which have the rate only on average."""
+    """Whether a few segments at a time also come at the rate, or ACKs or clock are too coarse to tell. After a queue
+    they do. A window that is limited by a varying delay comes in bursts, which have the rate only on average."""
     assert found.value is not None
     segment_ns = course.mss_bytes * frame * 8e9 / found.value
     steps = np.diff(course.una_after, prepend=course.una[:1])
@@ -232,7 +232,7 @@ def _from_bursts(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: f
 
 def _lower_bound(course: SenderCourse, trips: RoundTrips, unreported: Flags, frame: float) -> float | None:
     """The most that was delivered in four round trips or more: the path is at least as fast. ACKs may be closer
-    together by as much as round trips differ. Times without reports on deliveries are left out."""
+    together by as much as round trips differ. No such time begins where deliveries are not reported."""
     starts = course.rounds
     if not trips.rtt_ns.size:
         return None

@@ -34,7 +34,7 @@ from howdah.record.raw import raw_value
 
 MOST_FLOWS = 200  # flows that are explained, at most
 _MOST_FILES = 64  # files that are read at once, at most
-_HEAD_BYTES = 1 << 16  # begin of a file that shows its kind
+_HEAD_BYTES = 1 << 16  # start of a file, which shows its kind
 
 
 @dataclass
@@ -132,7 +132,7 @@ _OTHERS: tuple[tuple[str, str, str], ...] = (
     (r"XCP\0|TRSNIFF", "this is a capture of a Sniffer", _EDITCAP),
     (r"PK\x03\x04", "this is a zip archive", "Take the recording out of it."),
     (r"\s*<(!doctype|html|\?xml)", "this is a page or XML, not a recording",
-     "The packets themselves progress: 'tcpdump -w FILE.pcap', or Wireshark's own file."),
+     "Take the packets themselves: 'tcpdump -w FILE.pcap', or Wireshark's own file."),
     (r"\s*(\d\d:\d\d:\d\d\.\d+|\d{10}\.\d+) IP6? ", "this is what tcpdump prints",
      "'tcpdump -w FILE.pcap' writes the packets."),
     (r'"No\."|\s*No\.\s+Time\s', "this is a table that Wireshark exported", "Save the capture itself, as pcapng."),
@@ -196,7 +196,7 @@ def _exit(found: Qlog, size: int, begin_ns: int) -> ExplainedExit | None:
 
 
 def _rounds(found: Qlog, until: int) -> int:
-    """Round trips that ended before an ACK. Each ends when what was sent by its begin is acknowledged."""
+    """Round trips that ended before an ACK. Each ends when what was sent by its start is acknowledged."""
     number, end = 0, found.acks[0].sent_bytes
     for each in found.acks[:until]:
         if each.acknowledged_bytes >= end:

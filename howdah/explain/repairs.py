@@ -23,7 +23,7 @@ CUBIC, RENO = "cubic", "reno"
 _KEEPS = {CUBIC: (0.6, 0.77), RENO: (0.42, 0.56)}  # range of the share of the flight that is left
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _ACKS, _CLEAN_ACKS = 8, 4  # ACKs after a repair that show the flight, at most and at least
-_LEAST_PACKETS = 12  # flight at its begin, at least
+_LEAST_PACKETS = 12  # flight at its start, at least
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ GROWING = "it was still growing when the capture ended"
 
 @dataclass(frozen=True)
 class Round:
-    """One round trip: ``sent_bytes`` during it, ``flight_bytes`` at its begin, and ``time_ns`` on the clock of the
+    """One round trip: ``sent_bytes`` during it, ``flight_bytes`` at its start, and ``time_ns`` on the clock of the
     capture."""
 
     time_ns: int
@@ -97,7 +97,8 @@ class _GrowthEvidence:
     """What the rules look at.
 
     ``gain`` is D in packets at each ACK. ``first_repair`` is the ACK at which the first repair left that was not
-    undone, ``end`` the last ACK of growth, and ``mark`` the first ACK that reports a mark of ECN.
+    undone, ``end`` the last ACK of growth. ``mark`` is the first ACK that reports a mark of ECN, None unless the sender
+    reports that it reduced its window.
     """
 
     seen: Seen

@@ -188,6 +188,7 @@ def _add_losses(twin: _Twin, flow: Explained) -> None:
 
 
 def _buffer(flow: Explained, value: float) -> str:
+    """Write a small buffer in whole packets, because a part of a frame holds none."""
     frame = frame_bytes((flow.mss_bytes or 1448) + STAMPED_TCP_BYTES)
     packets = max(round(value / frame), 1)
     return f"{packets} packets" if packets < _FEW_PACKETS else f"{round(value)} B"
@@ -273,6 +274,7 @@ def _reason(found: Estimate) -> str:
 
 
 def _plain(text: str) -> str:
+    """Remove what YAML would read as more than text."""
     return text.replace(": ", ", ").replace(" #", "")
 
 

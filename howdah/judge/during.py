@@ -214,20 +214,22 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
     shortest = flow.rtt_us - path.early_us + path.least_added_us
     expected = f"{shortest} to {flow.rtt_us + high:.0f} us"
 
-    def check(ok: bool | None, message: str, measured: float = least, allowed: float = high) -> Check:
-        return Check(name, DURING, ok, f"{flow.title} {message}", flow.rtt_us, measured, allowed, "us")
-
     if least < flow.rtt_us - low:
-        return check(False, f"saw an RTT of {least:.10g} us, shorter than the path's {flow.rtt_us} us", allowed=low)
+        message = f"{flow.title} saw an RTT of {least:.10g} us, shorter than the path's {flow.rtt_us} us"
+        return Check(name, DURING, False, message, flow.rtt_us, least, low, "us")
     if least <= flow.rtt_us + high:
-        return check(True, f"saw a shortest RTT of {least:.10g} us, expected {expected}")
+        message = f"{flow.title} saw a shortest RTT of {least:.10g} us, expected {expected}"
+        return Check(name, DURING, True, message, flow.rtt_us, least, high, "us")
     handshake = _handshake_us(data, trace, flow.rtt_us - low)
     if handshake is not None and flow.rtt_us - low <= handshake <= flow.rtt_us + high:
         # The first flight overfills the path: only the SYN met an empty queue, no data packet did.
-        return check(True, f"saw a shortest RTT of {handshake} us, of its handshake, expected {expected}", handshake)
+        message = f"{flow.title} saw a shortest RTT of {handshake} us, of its handshake, expected {expected}"
+        return Check(name, DURING, True, message, flow.rtt_us, handshake, high, "us")
     if not _starts_alone(data, trace):
-        return check(None, f"started beside another one; its shortest RTT of {least:.10g} us may contain queueing")
-    return check(False, f"saw no RTT below {least:.10g} us, expected {expected}: something delays it")
+        message = f"{flow.title} started beside another one; its shortest RTT of {least:.10g} us may contain queueing"
+        return Check(name, DURING, None, message, flow.rtt_us, least, high, "us")
+    message = f"{flow.title} saw no RTT below {least:.10g} us, expected {expected}: something delays it"
+    return Check(name, DURING, False, message, flow.rtt_us, least, high, "us")
 
 
 def _most_added_us(plan: Plan, flow: Flow, tolerance: Tolerance) -> float:

@@ -68,7 +68,7 @@ class FlowRecord:
     source_port: int | None = described("The sender's port, which the kernel may have chosen.", default=None)
     destination_port: int | None = occasional("The receiver's port; only for flows made by programs.", default=None)
     start_ns: int | None = described("When the flow began.", default=None)
-    connected_ns: int | None = described("When its sender was connected.", default=None)
+    connected_ns: int | None = described("When its sender could send.", default=None)
     end_ns: int | None = described("When the receiver got its last byte.", default=None)
     bytes_sent: int | None = described("Bytes of data sent.", default=None)
     bytes_received: int | None = described("Bytes of data that the receiver got.", default=None)
@@ -79,7 +79,7 @@ class FlowRecord:
     complete: bool = described("Whether all that it was to send arrived.", default=False)
     error: str | None = described("What went wrong.", default=None)
     kernel_algorithm: str | None = occasional(
-        "The congestion control of the sending socket at its end; null if the agent does not have it.", default=None
+        "The sending socket's congestion control at its end; null if the agent does not hold the socket.", default=None
     )
     transactions: list[TransactionRecord] | None = occasional("Each request, for HTTP and exchanges.", default=None)
     programs: dict[str, ProgramRecord] | None = occasional(

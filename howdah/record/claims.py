@@ -52,7 +52,7 @@ class TrendRow(_ClaimPart):
 class SampleRow(_ClaimPart):
     """The mean over the repetitions that count."""
 
-    text: str = Field(description="In words; with the least and the largest of fewer than six repetitions.")
+    text: str = Field(description="In words; with fewer than six repetitions, also the least and the largest.")
     mean: float | None = Field(description="The mean; null for texts, and without a value.")
     low: float | None = Field(description="The lower end of its 95 % interval; null without one.")
     high: float | None = Field(description="The upper end.")

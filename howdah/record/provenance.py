@@ -23,11 +23,8 @@ from howdah.registered import Registered, registered
 
 _REVISION = "# branch.oid "
 _ASK_EVERY_S = 1.0
-_git_answer: tuple[float, str | None, bool | None] = (
-    -_ASK_EVERY_S,
-    None,
-    None,
-)  # when git ran, and the revision and state that it gave
+# When git ran, and the revision and state that it gave.
+_git_answer: tuple[float, str | None, bool | None] = (-_ASK_EVERY_S, None, None)
 DISCIPLINES = modules_of("howdah.linux.netlink.discipline")  # found by name, also in guests
 ANALYSIS = ("howdah.work.analysis", *modules_of("howdah.ingest"), *DISCIPLINES)  # all but the first are found by name
 RESULTS = ("measures", "checks")  # kinds of parts by which packages add to results

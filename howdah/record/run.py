@@ -35,7 +35,7 @@ class EngineOrigin(_RunPart):
     name: str | None = _told("Its name.")
     guest_wall_s: Number | None = _told("How long the guest ran on the host's clock.")
     guest_memory_peak_bytes: int | None = _told("Most memory of the guest's process.")
-    wall_s: Number | None = _told("How long the run took, without a guest.")
+    wall_s: Number | None = _told("How long the run took, for an engine without a guest.")
     tools: str | None = _told("What the launcher was built from.")
     parts: dict[str, Any] | None = _told("`kernel`, `modules` and `guest_wall_s` of each of several kernels.")
     qemu: str | None = _told("QEMU's version, for a virtual machine.")
@@ -77,7 +77,7 @@ class ModuleOrigin(_RunPart):
     srcversion: str | None = _told("The kernel's digest of its source.")
     source: str | None = _told("Where it came from.")
     parameters: dict[str, str | None] | None = _told("As the kernel shows them after loading.")
-    sha256: str | None = _told("Of its file, on which headers and flags count, too.")
+    sha256: str | None = _told("Digest of its file, which headers and compiler flags change too.")
 
 
 class Confinement(_RunPart):

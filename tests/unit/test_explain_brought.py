@@ -60,7 +60,7 @@ REFUSED = {
     "Network Monitor": (b"GMBU" + bytes(200), "Microsoft's Network Monitor"),
     "text of tcpdump": (b"12:00:00.000001 IP 192.0.2.1.443 > 192.0.2.2.5000: Flags [S], seq 1\n" * 9, "tcpdump prints"),
     "table of Wireshark": (b'"No.","Time","Source","Destination","Protocol"\n"1","0","a","b","TCP"\n', "a table"),
-    "page": (b"<!DOCTYPE html><html></html>", "not a recording"),
+    "page": (b"<!DOCTYPE html><html></html>", "not a recording\n  Take the packets themselves: 'tcpdump -w"),
     "archive": (b"PK\3\4" + bytes(90), "a zip archive"),
     "empty": (b"", "it is empty"),
     "header alone": (pcap([]), "it holds no packets"),
