@@ -2,7 +2,8 @@
 """A real Prometheus on loopback that ends with the process that started it, however that process ends; a proxy in front
 of it, which rejects what guard.py rejects and forwards the rest; and instant and range queries.
 
-The proxy is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself requires a password.
+The proxy is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself requires a password
+that only this process knows.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 shape.
 
 A value is rounded to a multiple of ``scale``; the column holds differences between neighbours, zigzag-coded plus one,
-as variable-length integers of 7 bits a byte, in base64. Zero means *no value*. A cwnd trace takes 1.5 characters a
-point.
+as variable-length integers of 7 bits a byte, in base64. Zero means *no value*. A cwnd trace takes about 1.5
+characters a point.
 """
 
 from __future__ import annotations

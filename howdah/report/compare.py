@@ -69,10 +69,8 @@ def _merged(experiments: list[Experiment]) -> list[Experiment]:
     """Merge runs of the same experiment that were named one by one into one experiment, and drop duplicates."""
     found: dict[tuple[str, Path], Experiment] = {}
     for experiment in experiments:
-        key = (
-            experiment.name,
-            _experiment_directory(experiment),
-        )  # runs outside an experiment have their own name and share a parent directory
+        # Runs outside an experiment have their own name and share a parent directory.
+        key = (experiment.name, _experiment_directory(experiment))
         known = found.get(key)
         if known is None:
             found[key] = experiment

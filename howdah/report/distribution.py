@@ -28,10 +28,8 @@ MEASURES = (
 )
 _LEAST_DECADE = 10  # a logarithmic axis needs this ratio of its ends; else it looks linear with odd numbers
 _LEAST_CONNECTIONS = 5
-_WIDE, _NARROW = (
-    Size(1232, 274, "wide"),
-    Size(340, 274, "narrow"),
-)  # as on a page, so that letters are not scaled
+# As on a page, so that letters are not scaled.
+_WIDE, _NARROW = Size(1232, 274, "wide"), Size(340, 274, "narrow")
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ _OTHER_CAUSES = {
     OWN_THRESHOLD: "the window reached a threshold that the algorithm had set",
     BBR_DRAIN: "the delivery rate stopped growing for three rounds",
     PROBE_RTT: "BBR probed for its minimum RTT and did not return to its start-up",
-    RECEIVE_WINDOW: "no detector acted;  the receive window held the flow back",
-    SEND_BUFFER: "no detector acted;  the send buffer held the flow back",
-    APPLICATION: "no detector acted;  the application had nothing to send",
+    RECEIVE_WINDOW: "no detector acted; the receive window held the flow back",
+    SEND_BUFFER: "no detector acted; the send buffer held the flow back",
+    APPLICATION: "no detector acted; the application had nothing to send",
     UNKNOWN: "no module, counter or window cut shows why",
 }
 _MOST_ROWS = 100

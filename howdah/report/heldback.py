@@ -37,7 +37,7 @@ def held_sentences(subjects: list[Subject], *, left: bool | None = None) -> list
     """A sentence for each kind of limit that held some of the flows or groups back: where it did so most, and in how
     many cases.
 
-    ``left`` as in :func:`held`; by default a flow left its start-up if it has an exit.
+    ``left`` as in :func:`held_clause`; by default a flow left its start-up if it has an exit.
     """
     by_kind: dict[str, list[tuple[float, Subject, str]]] = {}
     for each in subjects:

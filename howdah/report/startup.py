@@ -31,11 +31,8 @@ _FIRST = "The first flow"
 _EXITS = "leaves at {} the window of {}", "leaves at the window of {}"
 _RETRANSMITS = Wording(LOST, "retransmits {} as many packets as {}", "retransmits as many packets as {}")
 _RATE = Wording(GOODPUT, "gets {} the goodput of {}", "gets the goodput of {}")
-_NO_EXIT_REASONS = (
-    "the flow did not leave slow start",
-    "no exit seen",
-    "",
-)  # reasons for an absent exit that was looked for
+# Reasons for an absent exit that was looked for.
+_NO_EXIT_REASONS = ("the flow did not leave slow start", "no exit seen", "")
 _INFINITE = "ssthresh stayed infinite"
 _BBR_DRAIN = "bbr-drain"
 _NONE_SEEN = "none seen"

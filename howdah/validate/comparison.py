@@ -228,8 +228,8 @@ def times(points: Sequence[ComparedRun]) -> list[str]:
     """A line for each run: verdicts, kernel and wall time of both sides."""
     lines = []
     for point in points:
-        remark = ", ".join(f"{side.engine} {side.verdict} in {side.wall_s:.1f} s" for side in point.sides)
-        lines.append(f"{point.run}: Linux {point.sides[0].kernel or '?'}; {remark}")
+        sides = ", ".join(f"{side.engine} {side.verdict} in {side.wall_s:.1f} s" for side in point.sides)
+        lines.append(f"{point.run}: Linux {point.sides[0].kernel or '?'}; {sides}")
         lines += [f"  ! {problem}" for problem in point.problems]
     return lines
 
@@ -329,5 +329,5 @@ def _side(engine: str, outcome: Outcome, run: Run | None) -> Side:
 
 def _kernel(kernel: KernelOrigin) -> str:
     """The kernel's version. Debian's release names do not always include it; its package versions do."""
-    remark: list[str] = _VERSION.findall(kernel.source or "")
-    return remark[-1] if remark else kernel.release or "unknown"
+    versions: list[str] = _VERSION.findall(kernel.source or "")
+    return versions[-1] if versions else kernel.release or "unknown"

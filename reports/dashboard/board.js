@@ -147,7 +147,7 @@ howdah.board = (() => {
 
   const cards = new Map();
 
-  // Replace the rows of a table that differ. Cells from `first` to before `last` are numbers.
+  // Replace all rows of a table if any differs. Cells from `first` to before `last` are numbers.
   function fill(body, texts, first, last) {
     const shape = JSON.stringify(texts);
     if (body.dataset.shape === shape) return;

@@ -59,8 +59,7 @@ howdah.marks = (() => {
     return [y - 4 - BASE, y + 1].map((top) => ({ left, top, cost: step / 100 }));
   });
 
-  // Take the place that overlaps nothing taken and covers the fewest points of the curves. Null
-  // if no place is free.
+  // Take the place that overlaps nothing taken and covers the fewest points of curves; null if no place is free.
   function placed(boxes, curves, width, places, bounds) {
     let best = null;
     for (const { left, top, cost } of places) {

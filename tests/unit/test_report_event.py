@@ -80,3 +80,4 @@ def test_numbers_have_the_unit_that_fits(value: float, unit: str, text: str) -> 
 def test_every_cause_has_words() -> None:
     others = ("bbr-drain", "receive-window", "application", "unknown")
     assert all(cause_words(cause) not in ("", cause) for cause in (*REASONS, *others))
+    assert not [cause for cause in (*REASONS, *others) if "  " in cause_words(cause)]

@@ -306,7 +306,7 @@ def test_a_distribution_reaches_the_share_that_has_a_value(tmp_path: Path) -> No
     root = _grouped(tmp_path, [0.1, 0.2, 0.4, None])
     html = draw(_figure(kind="cdf", metric="completion_time_s"), load_experiment(root))
     wide = _wide(_parsed(html))
-    assert "8 connections a line, of 2 repetitions" in html
+    assert "with at most this value; 8 connections a line, of 2 repetitions" in html
     assert "cubic: 2 of 8 connections have no completion time s" in html
     assert _titles(wide, "curve") == [
         "cubic: 6 connections, median 0.2 s",

@@ -27,13 +27,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("pdf", "svg", "png")
 _DOTS_PER_INCH = 600  # resolution of PNG; PDF and SVG are vector graphics
-_PER_INCH = {
-    "in": 1.0,
-    "cm": 2.54,
-    "mm": 25.4,
-    "pt": 72.27,
-    "bp": 72.0,
-}  # pt: TeX's, as in \the\columnwidth
+_PER_INCH = {"in": 1.0, "cm": 2.54, "mm": 25.4, "pt": 72.27, "bp": 72.0}  # pt: TeX's, as in \the\columnwidth
 _LENGTH = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(in|cm|mm|pt|bp)\s*")
 _TICKS = 4  # about this many ticks on a logarithmic axis
 _NARROWEST_IN, _WIDEST_IN = 1.5, 20.0

@@ -91,7 +91,7 @@ def draw_cdf(figure: FigureSection, found: Distributions) -> Picture:
     least, most = (pick(each.count + each.without for each in shown) for pick in (min, max))
     runs = sorted({each.runs for each in shown})
     picture.caption = [
-        f"Share of the connections of {group} with at most this value;  "
+        f"Share of the connections of {group} with at most this value; "
         f"{least if least == most else f'{least} … {most}'} connections a line, "
         f"of {' … '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} "
         f"repetition{'s' if runs[-1] > 1 else ''} together."
