@@ -2,15 +2,15 @@
 """howdah measures how TCP starts up on long fat paths, on real kernels in virtual time."""
 
 import importlib
+import os
 import sys
-from pathlib import Path
 
 __version__ = "0.2.0"
 
 # A wheel holds the other packages inside this one, so that site-packages gets one name. See howdah/place.py.
-_shipped = Path(__path__[0], "_shipped")
-if _shipped.is_dir():
-    sys.path.insert(0, str(_shipped))
+_shipped = f"{__path__[0]}/_shipped"
+if os.path.isdir(_shipped):  # noqa: PTH112 - pathlib takes longer to load than everything else before the command
+    sys.path.insert(0, _shipped)
 
 
 def __getattr__(name: str) -> object:

@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
             except HowdahError as error:  # a package's command cannot be loaded
                 return _report_error(argparse.Namespace(json="--json" in words), error)
             except KeyboardInterrupt:  # while the command's module loads
-                return _report_interruption("nothing was begun", as_data="--json" in words)
+                return report_interruption("nothing was begun", as_data="--json" in words)
             except (
                 *_SYSTEM_ERRORS,
                 OverflowError,
@@ -151,7 +151,7 @@ def _execute(options: argparse.Namespace) -> int:
     except HowdahError as error:
         return _report_error(options, error)
     except KeyboardInterrupt:
-        return _report_interruption(text_after_interruption(options), as_data=getattr(options, "json", False))
+        return report_interruption(text_after_interruption(options), as_data=getattr(options, "json", False))
     except _SYSTEM_ERRORS as error:
         return _report_error(options, _explained(error))
 
@@ -182,7 +182,8 @@ def _report_error(options: argparse.Namespace, error: HowdahError) -> int:
     return error.exit_code
 
 
-def _report_interruption(kept: str, *, as_data: bool) -> int:
+def report_interruption(kept: str, *, as_data: bool) -> int:
+    """Print that the command was interrupted and what is ``kept``; return the exit code."""
     if as_data:
         _print_error_object("interrupted", None, kept)
     write_stderr(f"howdah: interrupted; {kept}\n")

@@ -106,7 +106,10 @@ def execute(options: argparse.Namespace) -> int:
 
 def unpack_execute(options: argparse.Namespace) -> int:
     if not options.file.is_file():
-        raise HowdahError("there is no such file", where=str(options.file))
+        kind = "there is no such file"
+        if options.file.exists():
+            kind = "this is a directory, not a file" if options.file.is_dir() else "this is not a regular file"
+        raise HowdahError(kind, where=str(options.file))
     name = options.file.name.removesuffix(SUFFIX).removesuffix(".tar.zst")
     target = options.directory or Path(name if name != options.file.name else f"{name}.d")
     index = unpack(options.file, target)

@@ -280,7 +280,7 @@ def load_machine_set(path: Path) -> MachineSet:
             where=str(path),
             hint=f"{PLAYBOOKS / 'machines' / 'example.yaml'} is an example to start from",
         )
-    document = read_document(path)
+    document = read_document(path, "machines file")
     try:
         machine_set = MachineSet.model_validate(document.data)
     except ValidationError as error:

@@ -152,7 +152,7 @@ def read_suite(path: Path) -> Suite:
         raise ProfileError(
             "there is no such suite", where=str(path), hint=f"{PROFILES / 'suites' / 'nightly.yaml'} is one"
         )
-    document = read_document(path)
+    document = read_document(path, "suite")
     try:
         section = SuiteSection.model_validate(document.data)
     except ValidationError as error:

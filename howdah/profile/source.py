@@ -67,15 +67,16 @@ class Document:
         return self.places[path]
 
 
-def read_document(path: Path) -> Document:
-    """Read a profile's file. Raises ProfileError unless it is a small UTF-8 YAML mapping."""
-    text = read_text(path)
+def read_document(path: Path, what: str = "profile") -> Document:
+    """Read a profile's file. Raises ProfileError, which calls it ``what``, unless it is a small UTF-8 YAML mapping."""
+    text = read_text(path, what)
     data, places = parse_yaml(text, str(path))
     if data is None:
-        raise ProfileError("the profile is empty", where=str(path), hint="see profiles/quick.yaml for a small one")
+        hint = "see profiles/quick.yaml for a small one" if what == "profile" else None
+        raise ProfileError(f"the {what} is empty", where=str(path), hint=hint)
     if not isinstance(data, dict):
         kind = "a list" if isinstance(data, list) else "a single value"
-        raise ProfileError(f"a profile is a mapping of fields, not {kind}", where=places[()])
+        raise ProfileError(f"a {what} is a mapping of fields, not {kind}", where=places[()])
     return Document(data, places, text)
 
 

@@ -97,7 +97,7 @@ def stack_file(name: str, directory: Path, where: str) -> Path:
 
 def read_stack(file: Path) -> Stack:
     """Read a stack's YAML file. Raises ProfileError, with file and line, if it does not describe a stack."""
-    document = read_document(file)
+    document = read_document(file, "stack")
     try:
         section = StackSection.model_validate(document.data)
     except ValidationError as error:

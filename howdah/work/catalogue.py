@@ -164,7 +164,7 @@ def find_profile(name: str) -> Path:
     if (whole := given.with_name(f"{given.name}.yaml") if given.name else given).is_file():
         raise ProfileError(f"there is no profile '{name}'", hint=f"Did you mean {whole}?")
     below = {str(file.relative_to(PROFILES).with_suffix("")) for file in shipped.values()}
-    if "/" in name and not (close := nearest(name, below)):
+    if given.is_dir() or ("/" in name and not nearest(name, below)):
         return given
     close = nearest(name, below if "/" in name else shipped)
     names = ", ".join(file.stem for file in sorted(PROFILES.glob("*.yaml")))

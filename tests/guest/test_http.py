@@ -116,9 +116,12 @@ def test_processes_that_think_between_their_requests(engine: UmlEngine, tmp_path
         "groups:\n"
         "- {name: loop, connections: 1, request: 400 B, size: 250 kB, requests: 3, think: 1 s}\n"
         "- {name: cut, connections: 1, start: 100 ms, request: 400 B, size: 1 MB, requests: 100}\n"
+        "- {name: idle, connections: 1, request: 400 B, size: 10 kB, requests: 3, think: 60 s}\n"
         "algorithm: reno\nduration: 7 s\n",
     )
-    loop, cut = agent["flows"]
+    loop, cut, idle = agent["flows"]
+    assert (len(idle["transactions"]), idle["bytes_sent"], idle["bytes_received"]) == (1, 10_000, 10_000)
+    assert (idle["complete"], idle["error"]) == (False, None), "the run ends while it thinks"
     made = loop["transactions"]
     assert loop["complete"]
     assert loop["bytes_sent"] == loop["bytes_received"] == 750_000
@@ -136,4 +139,4 @@ def test_processes_that_think_between_their_requests(engine: UmlEngine, tmp_path
     assert rows["cut", None, "transactions"] == len(cut["transactions"])
     (answered,) = (row.number for row in metrics.rows if (row.group, row.metric) == ("cut", "answered_share"))
     assert answered is not None and 0 < answered < 1
-    assert set(store.read(directory, "tcp_probe")["flow"].to_pylist()) == {1, 2}
+    assert set(store.read(directory, "tcp_probe")["flow"].to_pylist()) == {1, 2, 3}

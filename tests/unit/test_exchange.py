@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import socket
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from howdah.agent.traffic.endpoint import Transferred
-from howdah.agent.traffic.exchange import answer_all, request_all
+from howdah.agent.traffic.exchange import ExchangeEndpoint, answer_all, request_all
 from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
@@ -87,3 +89,22 @@ def test_a_loop_that_is_cut_off_ends_without_an_error() -> None:
     assert len(made) == 2
     assert (state.bytes, state.error) == (2000, None)
     assert states[0].bytes == 2000
+
+
+def test_a_client_that_thinks_when_the_time_is_over_reports_what_it_has(tmp_path: Path) -> None:
+    exchange = Exchange(object_bytes=1000, request_bytes=400, requests=5, think_us=600_000_000)
+    sockets = socket.socketpair()
+    ends = [ExchangeEndpoint(role, exchange, tmp_path / "1.json") for role in ("source", "sink")]
+    for end, connection in zip(ends, sockets, strict=True):
+        end.attach(connection)
+    began = time.monotonic()
+    states = [end.state() for end in ends]
+    while not all(state.done for state in states) and time.monotonic() < began + 30:
+        time.sleep(0.05)  # until both have begun to wait the signal is pending or does nothing
+        for end in ends:
+            end.end_wait()
+        states = [end.state() for end in ends]
+    for end in ends:
+        end.close()
+    assert [(state.bytes, state.done, state.error) for state in states] == [(1000, True, None)] * 2
+    assert [size for *_times, size in json.loads((tmp_path / "1.json").read_text())] == [1000]

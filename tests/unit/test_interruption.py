@@ -39,6 +39,21 @@ sys.exit(main(["list"]))
 """
 
 
+_INTERRUPTED_LOADING = """
+import signal, sys
+from howdah.command import entry
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "argparse":
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+sys.exit(entry.program())
+"""
+
+
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in _SIGNALS}
@@ -55,6 +70,14 @@ def test_what_has_begun_to_clean_up_ends_cleaning_up(tmp_path: Path) -> None:
     patience = "howdah: cleaning up; a moment\n"
     said = "howdah: interrupted; runs are as they were; the same command starts over\n"
     assert done.stderr == 2 * patience + said
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_an_interrupt_while_the_command_loads_prints_one_line(words: list[str]) -> None:
+    command = [sys.executable, "-c", _INTERRUPTED_LOADING, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "howdah: interrupted; nothing was begun\n")
+    assert bool(words) == ("nothing was begun" in done.stdout)
 
 
 def test_a_clean_up_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

@@ -101,6 +101,13 @@ def test_a_wrong_machines_file_is_refused_with_its_line(
     assert f"machines.yaml:{line}:" in str(caught.value)
 
 
+def test_what_is_no_machines_file_is_called_so(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="a machines file is a mapping of fields, not a single value"):
+        load_machine_set(_machines_file(tmp_path, "root:x:0\n"))
+    with pytest.raises(ProfileError, match=r"the machines file is empty$"):
+        load_machine_set(_machines_file(tmp_path, ""))
+
+
 def test_an_image_that_is_not_there_is_refused_and_one_that_is_reaches_the_inventory(tmp_path: Path) -> None:
     text = GOOD.replace("role: emulator", "role: receiver\n    system: windows\n    image: disk.img").replace(
         "monitor: b\n", ""

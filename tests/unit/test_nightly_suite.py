@@ -94,7 +94,7 @@ def test_controls_and_cross_checks_are_no_cells(tmp_path: Path) -> None:
         ("suite: T!\ncells:\n- profile: made.yaml\n", 1, "does not have the form"),
         ("cells:\n- profile: made.yaml\n", 1, "'suite' is missing"),
         ("suite: t\ncells: 3\n", 2, "expected a list"),
-        ("- a\n", 1, "mapping"),
+        ("- a\n", 1, "a suite is a mapping of fields, not a list"),
     ],
 )
 def test_a_wrong_suite_is_refused_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:

@@ -403,6 +403,22 @@ def test_a_disk_without_links_gets_copies(tmp_path: Path, monkeypatch: pytest.Mo
     assert all((tmp_path / "there" / "e" / run / "share" / "agent").read_bytes() == _AGENT for run in "12")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (".", "this is a directory, not a file"),
+        ("/dev/null", "this is not a regular file"),
+        ("no.zst", "there is no such file"),
+    ],
+)
+def test_what_is_no_file_is_not_unpacked(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["unpack", name, "x"]) == 1
+    assert capsys.readouterr().err == f"howdah: {name}: {said}\n"
+
+
 def test_what_could_not_be_unpacked_is_not_packed(recorded: RunDirectory, tmp_path: Path) -> None:
     (recorded.raw / "-rf").write_text("x")
     seal(recorded, read_record(recorded))

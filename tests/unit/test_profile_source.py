@@ -20,6 +20,7 @@ from howdah.errors import ProfileError
 from howdah.place import PROFILES
 from howdah.profile import load, source
 from howdah.profile.source import LARGEST_FILE_BYTES, Path_, parse_yaml, read_document
+from howdah.work.catalogue import find_profile
 from tests.faults.mutation import Corpus, Mutator
 
 
@@ -87,6 +88,8 @@ def test_things_that_are_not_files(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="this is a directory") as caught:
         load(tmp_path)
     assert caught.value.hint == "it holds one.yaml"
+    with pytest.raises(ProfileError, match="this is a directory"):
+        load(find_profile(str(tmp_path)))
     with pytest.raises(ProfileError, match="no such profile"):
         load(tmp_path / "missing.yaml")
     with pytest.raises(ProfileError, match="cannot be read"):

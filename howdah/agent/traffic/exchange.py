@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +25,21 @@ from howdah.plan.traffic import Exchange
 from howdah.record.agent import FlowRecord, TransactionRecord
 
 TransactionTimes = tuple[int, int, int, int]  # CLOCK_MONOTONIC of request, first and last byte of the answer; bytes
+_OVER = signal.SIGURG  # tells an idle process that the flow's time is over; ignored by one that has just been forked
+
+
+def _raise_broken_pipe(_number: int, _frame: object) -> None:
+    raise BrokenPipeError
+
+
+@contextlib.contextmanager
+def _ended_by_signal() -> Iterator[None]:
+    """Let ``_OVER`` end what this process waits for, with a BrokenPipeError; elsewhere the signal is pending."""
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {_OVER})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
@@ -34,7 +52,9 @@ def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
         for _ in range(exchange.requests):
             left = exchange.request_bytes
             while left:
-                if not (data := connection.recv(left)):
+                with _ended_by_signal():
+                    data = connection.recv(left)
+                if not data:
                     raise BrokenPipeError
                 left -= len(data)
             first = first or now_ns()
@@ -62,7 +82,8 @@ def request_all(connection: socket.socket, exchange: Exchange) -> tuple[Transfer
     try:
         for number in range(exchange.requests):
             if number and exchange.think_us:
-                time.sleep(exchange.think_us / 1e6)
+                with _ended_by_signal():
+                    time.sleep(exchange.think_us / 1e6)
             start = now_ns()
             connection.sendall(request)
             connection.recv_into(buffer, 1, socket.MSG_PEEK)
@@ -94,7 +115,14 @@ class ExchangeEndpoint(PythonEndpoint):
         self._exchange = exchange
         self._file = file
 
+    def end_wait(self) -> None:
+        """Have the process report at once if it thinks or waits for a request: its flow's time is over."""
+        if self._process:
+            os.kill(self._process, _OVER)
+
     def _work(self, connection: socket.socket) -> Transferred:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {_OVER})
+        signal.signal(_OVER, _raise_broken_pipe)
         if not self._is_client:
             return answer_all(connection, self._exchange)
         state, timings = request_all(connection, self._exchange)
@@ -114,6 +142,12 @@ class ExchangeFlow(GeneratedFlow):
         assert exchange is not None
         self._source = ExchangeEndpoint("source", exchange, self._file)
         self._sink = ExchangeEndpoint("sink", exchange, self._file)
+
+    def stop(self, now: int) -> None:
+        super().stop(now)
+        for end in (self._source, self._sink):
+            if isinstance(end, ExchangeEndpoint):
+                end.end_wait()
 
     def record(self, epoch_ns: int) -> FlowRecord:
         found = super().record(epoch_ns)
