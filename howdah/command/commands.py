@@ -39,7 +39,7 @@ COMMANDS = {
     "claims": Command("claims", "judge an experiment's claims again; needs no kernel"),
     "compare": Command("compare", "put algorithms, kernels, experiments or runs side by side"),
     "score": Command("score", "score an experiment's runs against thresholds; needs no kernel"),
-    "rerun": Command("rerun", "replay a run and compare tables, measures and verdict"),
+    "rerun": Command("rerun", "repeat a run and compare tables, measures and verdict"),
     "verify": Command("verify", "check digests and signatures of runs, and recompute their results"),
     "sign": Command("sign", "sign runs or experiments, so that others can verify them"),
     "nightly": Command("nightly", "run a suite and compare every measure with the stored baseline"),
