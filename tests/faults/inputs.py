@@ -22,8 +22,8 @@ from tests.faults.trial import ROOT, Case, LimitedTrials
 _SHARES = {"profile": 0.6, "override": 0.2, "suite": 0.1, "machines": 0.1}
 _PLACED = re.compile(r".+:\d+($|: )|--set ", re.DOTALL)  # after the line perhaps the other file it is about
 _ONLY_FILES = (  # what is wrong with these is not in a line
-    *("the profile is empty", "larger than", "cannot be read", "there is no such", "not a regular file", "directory"),
-    "not UTF-8",
+    *(f"the {what} is empty" for what in ("profile", "suite", "machines file")),
+    *("larger than", "cannot be read", "there is no such", "not a regular file", "directory", "not UTF-8"),
 )
 
 
