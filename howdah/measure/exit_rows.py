@@ -33,10 +33,6 @@ from howdah.record.schema import CONGESTION, reason
 NO_ACKS = "no ACK of this flow was traced"
 _ROUNDS_BETWEEN_ESTIMATES = 3  # in path RTTs: a round lasts up to the RTT of a full queue
 _COUNTERS_NAME = (ACK_TRAIN, DELAY)
-_OF_AN_EXIT = (
-    *("exit_time_s", "exit_cwnd_packets", "exit_cwnd_bdp", "exit_round", "exit_cause"),
-    *("decision_time_s", "decision_cwnd_packets", "rollback_packets"),
-)
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,16 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
     flow = trace.flow
     found, shown = startup.found, startup.exit
     if found is None or shown is None:
-        for metric in _OF_AN_EXIT:
+        for metric in (
+            "exit_time_s",
+            "exit_cwnd_packets",
+            "exit_cwnd_bdp",
+            "exit_round",
+            "exit_cause",
+            "decision_time_s",
+            "decision_cwnd_packets",
+            "rollback_packets",
+        ):
             sheet.add(flow, metric, None, startup.why)
     else:
         detected = _detection(data, trace, found)

@@ -43,6 +43,8 @@ _INTERRUPTED_LOADING = """
 import signal, sys
 from howdah.command import entry
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
+
 class Finder:
     def find_spec(self, name, *_):
         if name == "argparse":
